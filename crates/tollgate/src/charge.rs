@@ -1,0 +1,44 @@
+//! One limit, one key, one cost.
+
+use crate::{key::Key, store::LimitHandle};
+use std::time::Duration;
+
+/// One limit, one key, one cost: what a request pays.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Charge, MemoryStore, Rate, TokenBucket};
+///
+/// let store = MemoryStore::new();
+/// let uploads = store.add(TokenBucket::new(Rate::per_minute(600)?, 50)?)?;
+/// let charge = Charge::new(&uploads, "alice").cost(5).up_to(Duration::from_millis(200));
+/// assert!(store.check_one(&charge)?.is_allow());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<'a> {
+    pub(crate) limit: &'a LimitHandle,
+    pub(crate) key: Key<'a>,
+    pub(crate) cost: u32,
+    pub(crate) up_to: Option<Duration>,
+}
+
+impl<'a> Charge<'a> {
+    /// One unit of `limit` for `key`.
+    pub fn new(limit: &'a LimitHandle, key: impl Into<Key<'a>>) -> Self {
+        Self { limit, key: key.into(), cost: 1, up_to: None }
+    }
+
+    /// Costs so many units. Zero asks without charging.
+    #[must_use]
+    pub const fn cost(self, cost: u32) -> Self {
+        Self { cost, ..self }
+    }
+
+    /// May wait this long for its turn, where the limit can book turns; a longer wait is a refusal. Without it a charge
+    /// does not wait, except for the pace of a leaky bucket's delay.
+    #[must_use]
+    pub const fn up_to(self, up_to: Duration) -> Self {
+        Self { up_to: Some(up_to), ..self }
+    }
+}

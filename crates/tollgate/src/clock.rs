@@ -1,0 +1,158 @@
+//! Where time comes from.
+//!
+//! Decisions run on a monotonic line ([`Clock::now`]); only windows that follow the wall (epoch and calendar
+//! windows) ask [`Clock::unix`], which is an anchor plus that same line. The anchor is renewed now and then, so a
+//! stepped system clock moves the next window's edge but never stretches a wait or refills a bucket.
+
+use crate::time::{Time, nanos};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// A source of time.
+///
+/// Two cores may read slightly different times, and a caller may pass its own: every algorithm treats a time before
+/// the one it has stored as the stored one.
+pub trait Clock {
+    /// Now, on this clock's monotonic line.
+    fn now(&self) -> Time;
+
+    /// Nanoseconds since 1970-01-01 UTC at `at`.
+    fn unix(&self, at: Time) -> u64;
+}
+
+/// The machine's clock: the processor's time stamp counter where it is invariant, the system's monotonic clock
+/// elsewhere.
+#[derive(Clone, Debug)]
+pub struct SystemClock {
+    line: quanta::Clock,
+    origin: u64,
+    anchor: &'static Anchor,
+}
+
+/// One a process, so that every [`SystemClock`] measures along the same line.
+#[derive(Debug)]
+struct Anchor {
+    line: quanta::Clock,
+    origin: u64,
+    /// Unix time less line time.
+    offset: AtomicU64,
+    set_at: AtomicU64,
+}
+
+/// How long the wall's offset from the line is trusted.
+const ANCHOR_FOR: u64 = 60_000_000_000;
+
+impl SystemClock {
+    /// The machine's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        static ANCHOR: OnceLock<Anchor> = OnceLock::new();
+        let anchor = ANCHOR.get_or_init(|| {
+            let line = quanta::Clock::new();
+            let origin = line.raw();
+            Anchor { line, origin, offset: AtomicU64::new(unix_now()), set_at: AtomicU64::new(0) }
+        });
+        Self { line: anchor.line.clone(), origin: anchor.origin, anchor }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Time {
+        Time::from_nanos(self.line.delta_as_nanos(self.origin, self.line.raw()))
+    }
+
+    fn unix(&self, at: Time) -> u64 {
+        let now = self.now().as_nanos();
+        let set_at = self.anchor.set_at.load(Relaxed);
+        if now.saturating_sub(set_at) > ANCHOR_FOR
+            && self.anchor.set_at.compare_exchange(set_at, now, Relaxed, Relaxed).is_ok()
+        {
+            self.anchor.offset.store(unix_now().saturating_sub(now), Relaxed);
+        }
+        at.as_nanos().saturating_add(self.anchor.offset.load(Relaxed))
+    }
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
+}
+
+/// A clock that moves only when told to. Clones share one time.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Clock, ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let before = clock.now();
+/// clock.advance(Duration::from_secs(3));
+/// assert_eq!(clock.now() - before, Duration::from_secs(3));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock {
+    now: Arc<AtomicU64>,
+    unix_offset: Arc<AtomicU64>,
+}
+
+impl ManualClock {
+    /// A clock that stands at [`Time::ZERO`], which it takes for the beginning of 1970.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, by: Duration) {
+        self.set(self.now() + by);
+    }
+
+    /// Moves the clock to `to`, backwards too: a clock that misbehaves is worth testing.
+    pub fn set(&self, to: Time) {
+        self.now.store(to.as_nanos(), Relaxed);
+    }
+
+    /// Says that [`Time::ZERO`] is `since_1970` after the beginning of 1970, as a stepped wall clock would.
+    pub fn set_wall(&self, since_1970: Duration) {
+        self.unix_offset.store(nanos(since_1970), Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Time {
+        Time::from_nanos(self.now.load(Relaxed))
+    }
+
+    fn unix(&self, at: Time) -> u64 {
+        at.as_nanos().saturating_add(self.unix_offset.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_clock_moves_on_and_agrees_with_the_wall() {
+        let clock = SystemClock::new();
+        let first = clock.now();
+        let other = SystemClock::new();
+        while other.now() == first {}
+        assert!(other.now() > first, "two system clocks share one line");
+
+        let wall = unix_now();
+        let ours = clock.unix(clock.now());
+        assert!(ours.abs_diff(wall) < 5_000_000_000, "the wall says {wall}, the anchored line {ours}");
+    }
+}

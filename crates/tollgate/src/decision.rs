@@ -1,0 +1,256 @@
+//! The answer: [`Decision`], and the [`Status`] of each charge it was made from.
+//!
+//! A denial is not an error. Every hint is rounded up to a whole microsecond here, and never down anywhere: a
+//! caller who comes back after exactly `retry_after` passes, if nobody else came.
+
+use crate::time::hint;
+use std::time::Duration;
+
+/// What a request is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Go ahead.
+    Allow,
+    /// Go ahead after this long; the turn is booked and paid.
+    Wait(Duration),
+    /// Not now; nothing was charged.
+    Deny(Retry),
+}
+
+/// When a refused charge would pass, if nothing else came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// After this long, not earlier.
+    After(Duration),
+    /// When somebody leaves: a full concurrency limit cannot say when.
+    WhenReleased,
+    /// Never: the cost is above what the limit can ever give.
+    Never,
+}
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DecidedBy {
+    /// The limit's own state.
+    #[default]
+    Store,
+    /// A ban on the key.
+    Ban,
+    /// The table was full of live keys and is told to deny then.
+    FullTable,
+}
+
+/// How one charge stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a status says whether the request may go on"]
+pub struct Status {
+    pub(crate) verdict: Verdict,
+    pub(crate) decided_by: DecidedBy,
+    pub(crate) limit: u32,
+    pub(crate) remaining: u32,
+    /// Nanoseconds; [`NEVER`] where the state never resets by itself.
+    pub(crate) reset: u64,
+}
+
+/// A decision in raw nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Allow,
+    Wait(u64),
+    Deny(u64),
+    WhenReleased,
+    Never,
+}
+
+/// A time that does not come.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+impl Status {
+    /// What this charge, looked at by itself, is told.
+    #[must_use]
+    pub const fn decision(&self) -> Decision {
+        self.verdict.decision()
+    }
+
+    /// Whether the request may go on at once.
+    #[must_use]
+    #[inline]
+    pub const fn is_allow(&self) -> bool {
+        matches!(self.verdict, Verdict::Allow)
+    }
+
+    /// Whether the request is refused.
+    #[must_use]
+    pub const fn is_deny(&self) -> bool {
+        self.verdict.is_deny()
+    }
+
+    /// The most that the limit gives at once: burst, capacity or limit.
+    #[must_use]
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Whole units left after the charge; a refused charge shows them untouched.
+    #[must_use]
+    pub const fn remaining(&self) -> u32 {
+        self.remaining
+    }
+
+    /// The earliest time at which the same charge would pass if nothing else came. `None` where it would pass now,
+    /// or where no time can be named (see [`Retry`]).
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.verdict.decision() {
+            Decision::Deny(Retry::After(after)) => Some(after),
+            _ => None,
+        }
+    }
+
+    /// Until the key is as if never used; for a fixed window, until it ends. `None` where that never comes.
+    #[must_use]
+    pub const fn reset_after(&self) -> Option<Duration> {
+        match self.reset {
+            NEVER => None,
+            nanos => Some(hint(nanos)),
+        }
+    }
+
+    /// Who decided.
+    #[must_use]
+    pub const fn decided_by(&self) -> DecidedBy {
+        self.decided_by
+    }
+}
+
+impl Verdict {
+    pub(crate) const fn decision(self) -> Decision {
+        match self {
+            Self::Allow => Decision::Allow,
+            Self::Wait(nanos) => Decision::Wait(hint(nanos)),
+            Self::Deny(nanos) => Decision::Deny(Retry::After(hint(nanos))),
+            Self::WhenReleased => Decision::Deny(Retry::WhenReleased),
+            Self::Never => Decision::Deny(Retry::Never),
+        }
+    }
+
+    pub(crate) const fn is_deny(self) -> bool {
+        matches!(self, Self::Deny(_) | Self::WhenReleased | Self::Never)
+    }
+
+    /// Restrictiveness: never, then a full concurrency limit, then the longest deny, then the longest wait.
+    fn rank(self) -> (u8, u64) {
+        match self {
+            Self::Allow => (0, 0),
+            Self::Wait(nanos) => (1, nanos),
+            Self::Deny(nanos) => (2, nanos),
+            Self::WhenReleased => (3, 0),
+            Self::Never => (4, 0),
+        }
+    }
+}
+
+/// How a whole set of charges stands: all were charged, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a set's status says whether the request may go on"]
+pub struct SetStatus {
+    verdict: Verdict,
+    decisive: Option<usize>,
+    statuses: Vec<Status>,
+    pub(crate) permit: Option<crate::PermitId>,
+}
+
+impl SetStatus {
+    /// The most restrictive status wins; ties go to the first.
+    pub(crate) fn of(statuses: Vec<Status>) -> Self {
+        let mut verdict = Verdict::Allow;
+        let mut decisive = None;
+        for (index, status) in statuses.iter().enumerate() {
+            if status.verdict.rank() > verdict.rank() {
+                verdict = status.verdict;
+                decisive = Some(index);
+            }
+        }
+        Self { verdict, decisive, statuses, permit: None }
+    }
+
+    /// What the request is told.
+    #[must_use]
+    pub const fn decision(&self) -> Decision {
+        self.verdict.decision()
+    }
+
+    /// Whether the request may go on at once.
+    #[must_use]
+    pub const fn is_allow(&self) -> bool {
+        matches!(self.verdict, Verdict::Allow)
+    }
+
+    /// Whether the request is refused; then no charge of the set was made.
+    #[must_use]
+    pub const fn is_deny(&self) -> bool {
+        self.verdict.is_deny()
+    }
+
+    /// Which charge refuses the set.
+    #[must_use]
+    pub fn denied_by(&self) -> Option<usize> {
+        self.decisive.filter(|_| self.is_deny())
+    }
+
+    /// The earliest time at which the same set would pass, see [`Status::retry_after`].
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.verdict.decision() {
+            Decision::Deny(Retry::After(after)) => Some(after),
+            _ => None,
+        }
+    }
+
+    /// The status of every charge, in the order they were given.
+    #[must_use]
+    pub fn statuses(&self) -> &[Status] {
+        &self.statuses
+    }
+
+    /// The permit that owns every concurrency slot the set entered, where it entered any.
+    #[must_use]
+    pub const fn permit(&self) -> Option<crate::PermitId> {
+        self.permit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(verdict: Verdict) -> Status {
+        Status { verdict, decided_by: DecidedBy::Store, limit: 1, remaining: 0, reset: 0 }
+    }
+
+    #[test]
+    fn the_most_restrictive_wins_and_ties_go_to_the_first() {
+        let order = [
+            Verdict::Allow,
+            Verdict::Wait(5),
+            Verdict::Wait(9),
+            Verdict::Deny(0),
+            Verdict::Deny(7),
+            Verdict::WhenReleased,
+            Verdict::Never,
+        ];
+        for (weaker, pair) in order.windows(2).enumerate() {
+            let set = SetStatus::of(vec![status(pair[0]), status(pair[1]), status(pair[1])]);
+            assert_eq!(set.verdict, pair[1], "after {weaker}");
+            assert_eq!(set.decisive, Some(1));
+        }
+    }
+
+    #[test]
+    fn a_deny_of_zero_is_still_a_deny() {
+        let set = SetStatus::of(vec![status(Verdict::Deny(0))]);
+        assert!(set.is_deny());
+        assert_eq!(set.denied_by(), Some(0));
+    }
+}

@@ -1,0 +1,155 @@
+//! Whose bucket: a [`Key`], and the fingerprint a store keeps instead of it.
+//!
+//! A key is a list of values, each present or missing; `"k"` is `["k"]`. Identity is never a joined string: every value is
+//! hashed with its length, a missing one unlike an empty one, and a number unlike its digits.
+
+use crate::siphash::siphash;
+
+/// Whose bucket is charged.
+///
+/// ```
+/// use tollgate::Key;
+///
+/// let alice = Key::from("alice");
+/// let seven = Key::from(7_u64);
+/// let pair = Key::from(&[Some("tenant"), Some("alice")]);
+/// let lacking = Key::from(&[Some("tenant"), None]);
+/// let everyone = Key::from(());
+/// # let _ = (alice, seven, pair, lacking, everyone);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Key<'a> {
+    /// One bucket for all.
+    All,
+    /// One text.
+    Text(&'a str),
+    /// One value of any bytes. Text is the same as its bytes.
+    Bytes(&'a [u8]),
+    /// A number, which is not the same as its digits.
+    Number(u64),
+    /// Several values, of which some may be missing. A list of one text is that text.
+    List(&'a [Option<&'a str>]),
+}
+
+/// What a list begins with in place of a value's length.
+const MISSING: u64 = u64::MAX;
+
+impl Key<'_> {
+    /// A 128-bit fingerprint under the store's secret, separate for each `domain` (a limit's serial number).
+    #[inline]
+    pub(crate) fn fingerprint(&self, secret: [u64; 2], domain: u64) -> [u64; 2] {
+        // The limit and the key's shape go into the secret, where they cost no block of their own.
+        let hash = |shape: u64, bytes: &[u8]| siphash([secret[0] ^ domain, secret[1] ^ shape], bytes);
+        match *self {
+            Self::All => hash(0, &[]),
+            Self::Text(text) => hash(1, text.as_bytes()),
+            Self::Bytes(bytes) => hash(1, bytes),
+            Self::List(&[Some(text)]) => hash(1, text.as_bytes()),
+            Self::Number(number) => hash(2, &number.to_le_bytes()),
+            Self::List([]) => hash(0, &[]),
+            Self::List(values) => {
+                let mut buffer = Vec::with_capacity(64);
+                for value in values {
+                    buffer.extend(value.map_or(MISSING, |text| text.len() as u64).to_le_bytes());
+                    buffer.extend(value.unwrap_or_default().as_bytes());
+                }
+                hash(3, &buffer)
+            }
+        }
+    }
+}
+
+impl From<()> for Key<'_> {
+    fn from((): ()) -> Self {
+        Self::All
+    }
+}
+
+impl<'a> From<&'a str> for Key<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Key<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Key<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<u64> for Key<'_> {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<'a> From<&'a [Option<&'a str>]> for Key<'a> {
+    fn from(values: &'a [Option<&'a str>]) -> Self {
+        Self::List(values)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [Option<&'a str>; N]> for Key<'a> {
+    fn from(values: &'a [Option<&'a str>; N]) -> Self {
+        Self::List(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn print(key: Key<'_>) -> [u64; 2] {
+        key.fingerprint([1, 2], 3)
+    }
+
+    #[test]
+    fn keys_that_would_collide_as_joined_strings_stay_apart() {
+        let long = "x".repeat(100_000);
+        let keys = [
+            Key::All,
+            Key::Text(""),
+            Key::Text("a"),
+            Key::Text("a_b_c"),
+            Key::Text("7"),
+            Key::Number(7),
+            Key::Bytes(&[7, 0, 0, 0, 0, 0, 0, 0]),
+            Key::Bytes(b"\xff\xfe"),
+            Key::Text(&long),
+            Key::List(&[None]),
+            Key::List(&[Some("a"), Some("b_c")]),
+            Key::List(&[Some("a_b"), Some("c")]),
+            Key::List(&[Some("a"), None]),
+            Key::List(&[Some("a"), Some("")]),
+            Key::List(&[Some(""), Some("a")]),
+            Key::List(&[None, Some("a")]),
+            Key::List(&[Some("a"), None, None]),
+        ];
+        let mut seen = HashMap::new();
+        for key in keys {
+            assert_eq!(seen.insert(print(key), key), None, "{key:?} shares a fingerprint");
+        }
+    }
+
+    #[test]
+    fn a_list_of_one_is_that_one() {
+        assert_eq!(print(Key::Text("k")), print(Key::List(&[Some("k")])));
+        assert_eq!(print(Key::Text("k")), print(Key::Bytes(b"k")));
+        assert_eq!(print(Key::All), print(Key::List(&[])));
+    }
+
+    #[test]
+    fn limits_and_stores_do_not_share_fingerprints() {
+        let key = Key::Text("k");
+        assert_ne!(key.fingerprint([1, 2], 3), key.fingerprint([1, 2], 4));
+        assert_ne!(key.fingerprint([1, 2], 3), key.fingerprint([9, 2], 3));
+    }
+}

@@ -1,0 +1,150 @@
+//! One limit, a bucket a key.
+
+use crate::{
+    charge::Charge,
+    clock::{Clock, SystemClock},
+    decision::Status,
+    key::Key,
+    limit::Limit,
+    step::concurrency::PermitId,
+    store::{Bounds, LimitHandle, MemoryStore, Mode, StoreError},
+    time::Time,
+};
+use std::time::Duration;
+
+/// One limit with a bucket for every key, in bounded memory.
+///
+/// ```
+/// use tollgate::{KeyedLimiter, Rate, TokenBucket};
+///
+/// let limiter = KeyedLimiter::new(TokenBucket::new(Rate::per_second(10)?, 1)?);
+/// assert!(limiter.check("alice").is_allow());
+/// assert!(limiter.check("alice").is_deny());
+/// assert!(limiter.check("bob").is_allow());
+/// # Ok::<(), tollgate::LimitError>(())
+/// ```
+pub struct KeyedLimiter<C = SystemClock> {
+    store: MemoryStore<C>,
+    limit: LimitHandle,
+}
+
+impl KeyedLimiter {
+    /// A limiter for a million keys on the machine's clock.
+    #[must_use]
+    pub fn new(limit: impl Into<Limit>) -> Self {
+        Self::with_clock(limit, Bounds::default(), SystemClock::new())
+    }
+}
+
+impl<C: Clock> KeyedLimiter<C> {
+    /// A limiter with these bounds on this clock, born now.
+    #[must_use]
+    pub fn with_clock(limit: impl Into<Limit>, bounds: Bounds, clock: C) -> Self {
+        let store = MemoryStore::with_clock(bounds, clock);
+        // A store that has just been made has room for a limit.
+        #[expect(clippy::unwrap_used)]
+        let limit = store.add(limit).unwrap();
+        Self { store, limit }
+    }
+
+    /// Charges one unit for `key`.
+    #[inline]
+    pub fn check<'k>(&self, key: impl Into<Key<'k>>) -> Status {
+        self.check_n(key, 1)
+    }
+
+    /// Charges `cost` units for `key`; all of them, or none.
+    #[inline]
+    pub fn check_n<'k>(&self, key: impl Into<Key<'k>>, cost: u32) -> Status {
+        self.check_at(key, cost, self.store.clock().now())
+    }
+
+    /// Charges at the caller's own time, a point on this limiter's clock.
+    #[inline]
+    pub fn check_at<'k>(&self, key: impl Into<Key<'k>>, cost: u32, now: Time) -> Status {
+        self.store.decide(self.limit.entry(), key.into(), cost, None, now, Mode::Charge)
+    }
+
+    /// What [`check_n`](Self::check_n) would answer, charging nothing.
+    pub fn peek<'k>(&self, key: impl Into<Key<'k>>, cost: u32) -> Status {
+        self.store.decide(self.limit.entry(), key.into(), cost, None, self.store.clock().now(), Mode::Peek)
+    }
+
+    /// Charges one unit for each of `keys`, each by itself, and appends their statuses. Faster than one by one: the
+    /// memory of several keys is fetched at a time.
+    ///
+    /// ```
+    /// use tollgate::{Key, KeyedLimiter, Rate, TokenBucket};
+    ///
+    /// let limiter = KeyedLimiter::new(TokenBucket::new(Rate::per_second(10)?, 1)?);
+    /// let mut statuses = Vec::new();
+    /// limiter.check_batch(&[Key::from("alice"), Key::from("bob"), Key::from("alice")], &mut statuses);
+    /// assert!(statuses[0].is_allow() && statuses[1].is_allow() && statuses[2].is_deny());
+    /// # Ok::<(), tollgate::LimitError>(())
+    /// ```
+    pub fn check_batch(&self, keys: &[Key<'_>], statuses: &mut Vec<Status>) {
+        let now = self.store.clock().now();
+        self.store.decide_batch(self.limit.entry(), keys, now, statuses);
+    }
+
+    /// Books `cost` units, waiting up to `up_to` for the turn; a longer wait is a refusal that charges nothing.
+    pub fn reserve<'k>(&self, key: impl Into<Key<'k>>, cost: u32, up_to: Duration) -> Status {
+        let now = self.store.clock().now();
+        self.store.decide(self.limit.entry(), key.into(), cost, Some(up_to), now, Mode::Charge)
+    }
+
+    /// Takes up to `units` off the newest live use of `key`.
+    pub fn refund<'k>(&self, key: impl Into<Key<'k>>, units: u32) {
+        ours(self.store.refund(&self.limit, key, units));
+    }
+
+    /// Forgets what `key` has used.
+    pub fn reset<'k>(&self, key: impl Into<Key<'k>>) {
+        ours(self.store.reset(&self.limit, key));
+    }
+
+    /// Gives `key` units above the limit, until used.
+    pub fn grant<'k>(&self, key: impl Into<Key<'k>>, units: u32) {
+        ours(self.store.grant(&self.limit, key, units));
+    }
+
+    /// Refuses `key` for this long; zero lifts the ban.
+    pub fn ban<'k>(&self, key: impl Into<Key<'k>>, lasting: Duration) {
+        ours(self.store.ban(&self.limit, key, lasting));
+    }
+
+    /// Enters a concurrency limit. Where the status allows, the permit is to be given back to [`leave`](Self::leave).
+    pub fn enter<'k>(&self, key: impl Into<Key<'k>>, units: u32) -> (Status, Option<PermitId>) {
+        let key: Key<'_> = key.into();
+        let set = ours(self.store.check(&[Charge::new(&self.limit, key).cost(units)]));
+        (set.statuses()[0], set.permit())
+    }
+
+    /// Gives back what a permit holds; how many units came back.
+    pub fn leave<'k>(&self, key: impl Into<Key<'k>>, permit: PermitId) -> u32 {
+        let key: Key<'_> = key.into();
+        ours(self.store.leave(&[Charge::new(&self.limit, key)], permit))
+    }
+
+    /// Changes the limit's numbers, keeping what was consumed.
+    pub fn change(&self, to: impl Into<Limit>) {
+        ours(self.store.change(&self.limit, to));
+    }
+
+    /// The store behind it.
+    #[must_use]
+    pub const fn store(&self) -> &MemoryStore<C> {
+        &self.store
+    }
+
+    /// The limit in that store.
+    #[must_use]
+    pub const fn limit(&self) -> &LimitHandle {
+        &self.limit
+    }
+}
+
+/// The limiter's own store knows its own limit, unless somebody removed it through [`KeyedLimiter::store`].
+fn ours<T>(result: Result<T, StoreError>) -> T {
+    result.expect("the limit was removed from the limiter's own store")
+}

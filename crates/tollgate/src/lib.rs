@@ -1,0 +1,50 @@
+//! Rate limiting: every algorithm exact, several limits at once all-or-nothing, bounded memory.
+//!
+//! ```
+//! use tollgate::{KeyedLimiter, Rate, TokenBucket};
+//!
+//! let limiter = KeyedLimiter::new(TokenBucket::new(Rate::per_second(10)?, 100)?);
+//! if limiter.check("alice").is_allow() {
+//!     // serve her
+//! }
+//! # Ok::<(), tollgate::LimitError>(())
+//! ```
+//!
+//! - A [`Limit`] is an algorithm with its numbers: [`TokenBucket`], [`LeakyBucket`], [`SmoothBursty`],
+//!   [`SmoothWarmingUp`], [`FixedWindow`], [`SlidingLog`], [`SlidingWindow`], [`SlidingCounter`], [`Concurrency`];
+//!   [`Bandwidth`] paces bytes.
+//! - A [`Limiter`] is one bucket; a [`KeyedLimiter`] has a bucket for every key.
+//! - A [`MemoryStore`] holds several limits and decides a set of [`Charge`]s over them at once: all or none.
+//! - A [`Status`] says how a charge stands: its [`Decision`], what remains, when to retry.
+//! - Time comes from a [`Clock`]; a [`ManualClock`] moves when told to.
+
+mod charge;
+mod clock;
+mod decision;
+mod key;
+mod keyed;
+mod limit;
+mod limiter;
+mod rate;
+mod siphash;
+mod step;
+mod store;
+mod sync;
+mod time;
+
+pub use charge::Charge;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use decision::{DecidedBy, Decision, Retry, SetStatus, Status};
+pub use key::Key;
+pub use keyed::KeyedLimiter;
+pub use limit::{
+    Align, Bandwidth, Concurrency, Delay, FixedWindow, LeakyBucket, Limit, LimitError, Refill,
+    SlidingCounter, SlidingLog, SlidingWindow, SmoothBursty, SmoothWarmingUp, TokenBucket,
+};
+#[cfg(feature = "calendar")]
+pub use limit::{Calendar, Unit};
+pub use limiter::Limiter;
+pub use rate::Rate;
+pub use step::{bandwidth::Pace, concurrency::PermitId};
+pub use store::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
+pub use time::Time;

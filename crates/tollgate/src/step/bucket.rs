@@ -1,0 +1,200 @@
+//! The arithmetic that token and leaky buckets share: one level that drains at an exact rational rate.
+//!
+//! A rate in lowest terms is `earn / price`: every nanosecond earns `earn` credits and every unit costs `price`.
+//! Nothing is ever divided on the way in, so no remainder is ever lost. The state is one number, the *due* point:
+//! the credit line (`earn` credits a nanosecond since birth) at which everything consumed so far is paid for.
+//!
+//! ```text
+//! now    = since_birth * earn
+//! due'   = max(due, now, unseen) + cost * price
+//! level  = due' - now                      what is consumed, in credits
+//! allow  iff level <= free                 free: burst, or the leaky bucket's delay
+//! wait   =  (level - free) / earn          rounded up to the nanosecond
+//! ```
+//!
+//! `unseen` is the due point of a key nobody has used: `(capacity - initial) * price`, which the credit line passes
+//! when an initially short bucket has filled. The words hold `due` as whole nanoseconds and the credits above them,
+//! so 2^63 nanoseconds (292 years) of any rate fit.
+
+use super::{Answer, Ask, Moment, Words};
+use crate::{
+    decision::{DecidedBy, Status, Verdict},
+    rate::Rate,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) earn: u64,
+    pub(crate) price: u64,
+    pub(crate) capacity: u32,
+    /// How many of the capacity's units pass without waiting for the pace.
+    pub(crate) free: u32,
+    /// Whether a full bucket can still be booked (then the wait is the debt), or refuses.
+    pub(crate) overbooks: Overbooks,
+    pub(crate) unseen: u128,
+}
+
+/// What happens above the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overbooks {
+    /// Turns are booked as far ahead as the charge may wait.
+    Yes,
+    /// The capacity is the queue: what does not fit is refused, and what fits waits for the pace however long.
+    No,
+}
+
+impl Bucket {
+    pub(crate) fn new(rate: Rate, capacity: u32, free: u32, initial: u32, overbooks: Overbooks) -> Self {
+        let (earn, price) = rate.credits();
+        let unseen = u128::from(capacity - initial) * u128::from(price);
+        Self { earn, price, capacity, free, overbooks, unseen }
+    }
+
+    pub(crate) fn ask(&self, words: Words, ask: &Ask) -> Answer {
+        let now = self.line(ask.at);
+        let due = self.due(words, now);
+        let level = due - now;
+        let cost = self.credits(ask.cost);
+        let full = self.credits(self.capacity);
+
+        let verdict = self.verdict(level + cost, ask);
+        let next_due = if verdict.is_deny() { due } else { due + cost };
+        let status = Status {
+            verdict,
+            decided_by: DecidedBy::Store,
+            limit: self.capacity,
+            remaining: (full.saturating_sub(next_due - now) / u128::from(self.price)) as u32,
+            reset: self.until(next_due, now),
+        };
+        Answer { status, next: self.words(next_due) }
+    }
+
+    fn verdict(&self, level: u128, ask: &Ask) -> Verdict {
+        if ask.cost == 0 {
+            return Verdict::Allow;
+        }
+        if ask.cost > self.capacity {
+            return Verdict::Never;
+        }
+        let over = level.saturating_sub(self.credits(self.free));
+        let above = level.saturating_sub(self.credits(self.capacity));
+        let patience = match self.overbooks {
+            Overbooks::Yes => ask.up_to.unwrap_or(0),
+            Overbooks::No if above > 0 => return Verdict::Deny(self.nanos(above)),
+            Overbooks::No => ask.up_to.unwrap_or(u64::MAX),
+        };
+        match self.nanos(over) {
+            0 => Verdict::Allow,
+            wait if wait <= patience => Verdict::Wait(wait),
+            wait => Verdict::Deny(wait - patience),
+        }
+    }
+
+    /// Takes `units` back, never below no use.
+    pub(crate) fn refund(&self, words: Words, at: Moment, units: u32) -> Words {
+        let now = self.line(at);
+        let due = self.due(words, now).saturating_sub(self.credits(units));
+        self.words(due.max(now).max(self.unseen))
+    }
+
+    /// Nanoseconds until the key is as if never used.
+    pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {
+        let now = self.line(at);
+        self.until(self.due(words, now), now)
+    }
+
+    /// The same consumed fraction under these numbers, rounded against the caller.
+    pub(crate) fn convert(&self, from: &Self, words: Words, at: Moment) -> Words {
+        let old_now = from.line(at);
+        let old_due = from.due(words, old_now);
+        if from.until(old_due, old_now) == 0 {
+            return [0, 0];
+        }
+        let level = mul_div_up(old_due - old_now, self.credits(self.capacity), from.credits(from.capacity));
+        self.words(self.line(at) + level)
+    }
+
+    pub(crate) fn line(&self, at: Moment) -> u128 {
+        u128::from(at.since_birth) * u128::from(self.earn)
+    }
+
+    /// The due point of what was consumed, or of a key never used where that is later.
+    pub(crate) fn due(&self, words: Words, now: u128) -> u128 {
+        let stored = u128::from(words[0]) * u128::from(self.earn) + u128::from(words[1]);
+        stored.max(self.unseen).max(now)
+    }
+
+    pub(crate) fn words(&self, due: u128) -> Words {
+        let earn = u128::from(self.earn);
+        match u64::try_from(due / earn) {
+            Ok(nanos) if nanos < 1 << 63 => [nanos, (due % earn) as u64],
+            _ => [(1 << 63) - 1, 0],
+        }
+    }
+
+    fn credits(&self, units: u32) -> u128 {
+        u128::from(units) * u128::from(self.price)
+    }
+
+    fn nanos(&self, credits: u128) -> u64 {
+        u64::try_from(credits.div_ceil(u128::from(self.earn))).unwrap_or(u64::MAX - 1)
+    }
+
+    fn until(&self, due: u128, now: u128) -> u64 {
+        if due <= self.unseen.max(now) { 0 } else { self.nanos(due - now) }
+    }
+}
+
+/// `a * b / c`, rounded up, saturating; the product may need all of 256 bits.
+pub(crate) fn mul_div_up(a: u128, b: u128, c: u128) -> u128 {
+    if let Some(product) = a.checked_mul(b) {
+        return product.div_ceil(c);
+    }
+    // a * b / c = (a / c) * b + (a % c) * b / c, and the last product is built bit by bit, reduced as it grows.
+    let mut whole = (a / c).saturating_mul(b);
+    let (mut quotient, mut rest) = (0_u128, 0_u128);
+    let part = a % c;
+    for bit in (0..128 - b.leading_zeros()).rev() {
+        quotient = quotient.saturating_mul(2);
+        let (mut doubled, overflow) = rest.overflowing_mul(2);
+        if overflow || doubled >= c {
+            doubled = doubled.wrapping_sub(c);
+            quotient = quotient.saturating_add(1);
+        }
+        if b >> bit & 1 == 1 {
+            let (sum, overflow) = doubled.overflowing_add(part);
+            doubled = sum;
+            if overflow || doubled >= c {
+                doubled = doubled.wrapping_sub(c);
+                quotient = quotient.saturating_add(1);
+            }
+        }
+        rest = doubled;
+    }
+    whole = whole.saturating_add(quotient);
+    if rest > 0 { whole.saturating_add(1) } else { whole }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn long_products_divide_exactly() {
+        assert_eq!(mul_div_up(u128::MAX, u128::MAX, u128::MAX), u128::MAX);
+        assert_eq!(mul_div_up(u128::MAX - 1, 6, 3), u128::MAX);
+        assert_eq!(mul_div_up(1 << 100, 1 << 60, 1 << 70), 1 << 90);
+        assert_eq!(mul_div_up((1 << 100) + 1, 1 << 60, 1 << 70), (1 << 90) + 1);
+        assert_eq!(mul_div_up(7, 3, 2), 11);
+    }
+
+    proptest! {
+        #[test]
+        fn long_products_agree_with_short_ones(a in any::<u64>(), b in any::<u64>(), c in 1..u64::MAX) {
+            let short = (u128::from(a) * u128::from(b)).div_ceil(u128::from(c));
+            // Scaled by 2^60, the product no longer fits and takes the long way to the same answer.
+            prop_assert_eq!(mul_div_up(u128::from(a) << 60, u128::from(b), u128::from(c) << 60), short);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The token bucket that refills by interval: the rate's whole amount at the end of every whole period.
+//!
+//! State: what is consumed, and the time of the last refill (at first: of the charge that found the bucket full).
+//! Refills come at that time plus `k * period`, whatever is taken meanwhile. A bucket that is full has no refill
+//! under way, so it is as if never used and the next charge starts the count anew. A key never used holds
+//! `min(burst, initial + amount * floor(since_birth / period))`.
+//!
+//! Worst case admitted: `burst + amount * ceil(t / period)` in any time `t`.
+
+use super::{Answer, Ask, Moment, Words};
+use crate::decision::{DecidedBy, Status, Verdict};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub(crate) amount: u64,
+    pub(crate) period: u64,
+    pub(crate) burst: u32,
+    pub(crate) initial: u32,
+}
+
+/// The words read, with every refill up to now made.
+#[derive(Clone, Copy)]
+struct Level {
+    refilled_at: u64,
+    consumed: u64,
+    /// Whether a key never used would look the same.
+    untouched: bool,
+}
+
+impl Interval {
+    pub(crate) fn ask(&self, words: Words, ask: &Ask) -> Answer {
+        let level = self.level(words, ask.at);
+        let wanted = level.consumed.saturating_add(ask.cost.into());
+        let verdict = self.verdict(level, wanted, ask);
+        let after = if verdict.is_deny() || ask.cost == 0 {
+            level
+        } else {
+            Level { consumed: wanted, untouched: false, ..level }
+        };
+        let status = Status {
+            verdict,
+            decided_by: DecidedBy::Store,
+            limit: self.burst,
+            remaining: u64::from(self.burst).saturating_sub(after.consumed) as u32,
+            reset: self.until_idle(after, ask.at),
+        };
+        Answer { status, next: [after.refilled_at, after.consumed] }
+    }
+
+    fn verdict(&self, level: Level, wanted: u64, ask: &Ask) -> Verdict {
+        if ask.cost == 0 {
+            return Verdict::Allow;
+        }
+        if ask.cost > self.burst {
+            return Verdict::Never;
+        }
+        match wanted.saturating_sub(self.burst.into()) {
+            0 => Verdict::Allow,
+            missing => {
+                let wait = self.until_refilled(level, missing, ask.at);
+                let patience = ask.up_to.unwrap_or(0);
+                if wait <= patience { Verdict::Wait(wait) } else { Verdict::Deny(wait - patience) }
+            }
+        }
+    }
+
+    pub(crate) fn refund(&self, words: Words, at: Moment, units: u32) -> Words {
+        let level = self.level(words, at);
+        let floor = self.level([0, 0], at).consumed;
+        match level.consumed.saturating_sub(units.into()).max(floor.min(level.consumed)) {
+            0 => [0, 0],
+            consumed => [level.refilled_at, consumed],
+        }
+    }
+
+    pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {
+        self.until_idle(self.level(words, at), at)
+    }
+
+    /// The same consumed fraction under these numbers, rounded against the caller.
+    pub(crate) fn convert(&self, from: &Self, words: Words, at: Moment) -> Words {
+        let level = from.level(words, at);
+        if level.untouched {
+            return [0, 0];
+        }
+        let consumed = (u128::from(level.consumed) * u128::from(self.burst)).div_ceil(u128::from(from.burst));
+        [level.refilled_at, u64::try_from(consumed).unwrap_or(u64::MAX)]
+    }
+
+    fn level(&self, words: Words, at: Moment) -> Level {
+        let born_short = u64::from(self.burst - self.initial);
+        let untouched = words == [0, 0];
+        let [refilled_at, consumed] = if untouched { [0, born_short] } else { words };
+        let periods = at.since_birth.saturating_sub(refilled_at) / self.period;
+        let left = consumed.saturating_sub(self.amount.saturating_mul(periods));
+        if left == 0 {
+            return Level { refilled_at: at.since_birth.max(refilled_at), consumed: 0, untouched: true };
+        }
+        Level { refilled_at: refilled_at + periods * self.period, consumed: left, untouched }
+    }
+
+    /// Nanoseconds until `units` have been added.
+    fn until_refilled(&self, level: Level, units: u64, at: Moment) -> u64 {
+        let periods = units.div_ceil(self.amount);
+        level
+            .refilled_at
+            .saturating_add(periods.saturating_mul(self.period))
+            .saturating_sub(at.since_birth)
+            .min(u64::MAX - 1)
+    }
+
+    fn until_idle(&self, level: Level, at: Moment) -> u64 {
+        if level.untouched { 0 } else { self.until_refilled(level, level.consumed, at) }
+    }
+}

@@ -1,0 +1,116 @@
+//! A limit's numbers as every check reads them, and as a change replaces them.
+//!
+//! A sequence lock: readers take a copy and look whether the sequence moved; it is odd while numbers change. A charge
+//! looks once more when it holds its slot's lock. Whoever changes the numbers makes the sequence odd first and visits
+//! every slot after that, so a charge either sees the change or is visited.
+
+use crate::{
+    limit::Limit,
+    step::{
+        Step,
+        narrow::{NARROW_WORDS, Narrow},
+    },
+    sync::{AtomicU64, Backoff, Ordering, fence},
+};
+use arc_swap::{ArcSwap, Guard};
+use std::sync::Arc;
+
+pub(crate) struct Numbers {
+    sequence: AtomicU64,
+    /// The one-word bucket, or zeros.
+    narrow: [AtomicU64; NARROW_WORDS],
+    step: ArcSwap<Step>,
+}
+
+/// Which numbers were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edition(u64);
+
+impl Numbers {
+    pub(crate) fn new(limit: &Limit) -> Self {
+        let step = Step::new(limit);
+        let words = narrow_words(&step, 0);
+        Self {
+            sequence: AtomicU64::new(0),
+            narrow: words.map(AtomicU64::new),
+            step: ArcSwap::from_pointee(step),
+        }
+    }
+
+    /// The numbers in force; waits while they change.
+    #[inline]
+    pub(crate) fn read(&self) -> (Edition, Option<Narrow>) {
+        loop {
+            let sequence = self.sequence.load(Ordering::Acquire);
+            let words = std::array::from_fn(|word| self.narrow[word].load(Ordering::Relaxed));
+            fence(Ordering::Acquire);
+            if sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence {
+                return (Edition(sequence), Narrow::from_words(words));
+            }
+            self.settle();
+        }
+    }
+
+    /// The step in force at that edition or a later one.
+    pub(crate) fn step(&self) -> Guard<Arc<Step>> {
+        self.step.load()
+    }
+
+    /// The numbers, unless they are changing.
+    pub(crate) fn try_read(&self) -> Option<(Option<Narrow>, Guard<Arc<Step>>)> {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        let step = self.step.load();
+        let narrow = self.narrow_now();
+        fence(Ordering::Acquire);
+        (sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence).then_some((narrow, step))
+    }
+
+    /// Whether that edition is still in force; certain until the slot's lock is given back.
+    #[inline]
+    pub(crate) fn is_current(&self, edition: Edition) -> bool {
+        crate::sync::order_lock_before_look();
+        self.sequence.load(Ordering::SeqCst) == edition.0
+    }
+
+    /// Replaces the numbers. `visit` is run in between, while readers wait, and turns every state over; it is given the
+    /// old step and word form and the new ones. Words count from `base`; without one no state is kept in one word. One
+    /// change at a time is the caller's to see to.
+    pub(crate) fn change(&self, step: Step, base: Option<u64>, visit: impl FnOnce(&Form, &Form)) {
+        let old = Form { step: Arc::clone(&self.step.load()), narrow: self.narrow_now() };
+        let narrow = base.map_or([0; NARROW_WORDS], |base| narrow_words(&step, base));
+        let new = Form { step: Arc::new(step), narrow: Narrow::from_words(narrow) };
+        self.sequence.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        visit(&old, &new);
+        for (word, value) in self.narrow.iter().zip(narrow) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.step.store(new.step);
+        self.sequence.fetch_add(1, Ordering::Release);
+    }
+
+    fn narrow_now(&self) -> Option<Narrow> {
+        Narrow::from_words(std::array::from_fn(|word| self.narrow[word].load(Ordering::Relaxed)))
+    }
+
+    #[cold]
+    fn settle(&self) {
+        let mut backoff = Backoff::default();
+        while self.sequence.load(Ordering::Acquire) & 1 == 1 {
+            backoff.wait();
+        }
+    }
+}
+
+/// How a limit's states are written.
+pub(crate) struct Form {
+    pub(crate) step: Arc<Step>,
+    pub(crate) narrow: Option<Narrow>,
+}
+
+fn narrow_words(step: &Step, base: u64) -> [u64; NARROW_WORDS] {
+    match step {
+        Step::Bucket(_, bucket) => Narrow::new(bucket, base).map_or([0; NARROW_WORDS], Narrow::to_words),
+        _ => [0; NARROW_WORDS],
+    }
+}

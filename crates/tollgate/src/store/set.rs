@@ -1,0 +1,519 @@
+//! Sets: several charges decided as one. All are charged, or none is.
+//!
+//! 1. Charges on one bucket are merged, costs added.
+//! 2. Every key gets its slot, while no lock is held.
+//! 3. The slots are locked in address order, and looked at again: still the key's, still these numbers? If not, begin
+//!    again.
+//! 4. Every step is asked; the most restrictive answer wins.
+//! 5. If it is not a refusal every step commits; then all locks are given back.
+//!
+//! Single charges honour the same locks, so no other thread sees a set half made.
+
+use super::{
+    extras::{self, Extra, Holder},
+    memory::{Entry, LimitHandle, MemoryStore, Mode, StoreError},
+    numbers::Edition,
+    table::{NoEntry, Print, Slot},
+};
+use crate::{
+    charge::Charge,
+    clock::Clock,
+    decision::{DecidedBy, SetStatus, Status, Verdict},
+    key::Key,
+    step::{Answer, Ask, Moment, State, Step, concurrency::PermitId, narrow::Narrow},
+    sync::Backoff,
+    time::{Time, nanos},
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, MutexGuard},
+    time::Duration,
+};
+
+/// Charges on one bucket.
+struct Part<'a> {
+    entry: &'a Entry,
+    print: Print,
+    cost: u64,
+    up_to: Option<u64>,
+}
+
+/// A part's numbers as they were read, and its slot.
+struct Place<'a> {
+    edition: Edition,
+    narrow: Option<Narrow>,
+    step: Arc<Step>,
+    at: Moment,
+    slot: Result<Option<Slot<'a>>, Full>,
+}
+
+/// No slot could be had; one will be free in so many nanoseconds.
+#[derive(Clone, Copy)]
+struct Full(u64);
+
+/// A locked slot's state.
+enum Body<'a> {
+    Owned(State),
+    Kept(MutexGuard<'a, State>),
+}
+
+/// What a part is told, and what it takes.
+struct Told {
+    status: Status,
+    answer: Option<Answer>,
+    ask: Ask,
+    granted: u32,
+}
+
+type Given<'a> = Option<MutexGuard<'a, HashMap<Holder, Extra>>>;
+
+impl<C: Clock> MemoryStore<C> {
+    /// Decides a set of charges now: all are charged, or none is.
+    ///
+    /// # Errors
+    /// Where the store does not know one of the limits.
+    pub fn check(&self, charges: &[Charge<'_>]) -> Result<SetStatus, StoreError> {
+        self.check_at(charges, self.clock.now())
+    }
+
+    /// Decides a set of charges at the caller's own time, which is a point on this store's clock. A time before one
+    /// already used counts as that one.
+    ///
+    /// # Errors
+    /// Where the store does not know one of the limits.
+    pub fn check_at(&self, charges: &[Charge<'_>], now: Time) -> Result<SetStatus, StoreError> {
+        self.decide_set(charges, now, Mode::Charge)
+    }
+
+    /// What [`check`](Self::check) would answer, charging nothing.
+    ///
+    /// # Errors
+    /// Where the store does not know one of the limits.
+    pub fn peek(&self, charges: &[Charge<'_>]) -> Result<SetStatus, StoreError> {
+        self.decide_set(charges, self.clock.now(), Mode::Peek)
+    }
+
+    fn decide_set(&self, charges: &[Charge<'_>], now: Time, mode: Mode) -> Result<SetStatus, StoreError> {
+        let mut parts: Vec<Part<'_>> = Vec::with_capacity(charges.len());
+        let mut part_of = Vec::with_capacity(charges.len());
+        for charge in charges {
+            let entry = self.known(charge.limit)?;
+            let print = self.print(entry, charge.key);
+            let up_to = charge.up_to.map(nanos);
+            let same = parts.iter().position(|part| part.print == print);
+            part_of.push(same.unwrap_or(parts.len()));
+            match same {
+                Some(index) => {
+                    let part = &mut parts[index];
+                    part.cost += u64::from(charge.cost);
+                    // The least patient of them has to be content.
+                    part.up_to = part.up_to.min(up_to).or(part.up_to.and(up_to));
+                }
+                None => parts.push(Part { entry, print, cost: charge.cost.into(), up_to }),
+            }
+        }
+        let (statuses, permit) = self.decide_parts(&parts, now, mode);
+        let mut set = SetStatus::of(part_of.into_iter().map(|part| statuses[part]).collect());
+        set.permit = permit;
+        Ok(set)
+    }
+
+    /// One charge, whatever its state looks like.
+    #[cold]
+    pub(super) fn decide_alone(
+        &self,
+        entry: &Entry,
+        print: &Print,
+        cost: u32,
+        up_to: Option<u64>,
+        now: Time,
+        mode: Mode,
+    ) -> Status {
+        let part = Part { entry, print: *print, cost: cost.into(), up_to };
+        self.decide_parts(std::slice::from_ref(&part), now, mode).0[0]
+    }
+
+    fn decide_parts(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> (Vec<Status>, Option<PermitId>) {
+        let mut backoff = Backoff::default();
+        loop {
+            let places = self.find_places(parts, now, mode);
+            let given = parts.iter().any(|part| part.entry.extras.any()).then(|| self.extras.lock());
+            if let Some(locked) = Locked::lock(parts, &places) {
+                return self.settle(parts, &places, locked, given, now, mode);
+            }
+            backoff.wait();
+        }
+    }
+
+    fn find_places<'a>(&self, parts: &[Part<'a>], now: Time, mode: Mode) -> Vec<Place<'a>> {
+        let mut spared = Vec::with_capacity(parts.len());
+        parts
+            .iter()
+            .map(|part| {
+                loop {
+                    let (edition, narrow) = part.entry.numbers.read();
+                    let at = self.moment(part.entry, now);
+                    if narrow.is_some_and(|narrow| narrow.ask(0, at.since_birth, 0, None).is_err()) {
+                        self.rebase(part.entry, now);
+                        continue;
+                    }
+                    let enters = mode == Mode::Charge && part.cost > 0;
+                    let slot = match self.find_slot(part, narrow.is_some(), enters, edition, now, &spared) {
+                        Ok(slot) => Ok(slot),
+                        Err(NoEntry::Full(left)) => Err(Full(left)),
+                        Err(NoEntry::Changed) => continue,
+                    };
+                    spared.extend(slot.iter().flatten().map(Slot::address));
+                    let step = Arc::clone(&part.entry.numbers.step());
+                    break Place { edition, narrow, step, at, slot };
+                }
+            })
+            .collect()
+    }
+
+    fn find_slot<'a>(
+        &self,
+        part: &Part<'a>,
+        narrow: bool,
+        enters: bool,
+        edition: Edition,
+        now: Time,
+        spared: &[usize],
+    ) -> Result<Option<Slot<'a>>, NoEntry> {
+        let (entry, print) = (part.entry, &part.print);
+        let enters = enters && !entry.is_retired();
+        let found =
+            if narrow { entry.tables.narrow().locate(print) } else { entry.tables.wide().locate(print) };
+        match found {
+            Some(slot) => Ok(Some(slot)),
+            None if !enters => Ok(None),
+            None if narrow => self.enter(entry, entry.tables.narrow(), print, edition, now, spared).map(Some),
+            None => self.enter(entry, entry.tables.wide(), print, edition, now, spared).map(Some),
+        }
+    }
+
+    /// Asks every step and commits all or none.
+    fn settle(
+        &self,
+        parts: &[Part<'_>],
+        places: &[Place<'_>],
+        locked: Locked<'_>,
+        mut given: Given<'_>,
+        now: Time,
+        mode: Mode,
+    ) -> (Vec<Status>, Option<PermitId>) {
+        let mut bodies: Vec<Body<'_>> = parts
+            .iter()
+            .zip(places)
+            .zip(&locked.values)
+            .map(|((part, place), value)| self.body(part, place, *value, mode))
+            .collect();
+        let mut told: Vec<Told> = parts
+            .iter()
+            .zip(places)
+            .zip(&bodies)
+            .map(|((part, place), body)| self.tell(part, place, body, given.as_deref(), now))
+            .collect();
+
+        let refused = told.iter().any(|told| told.status.is_deny());
+        let charges = mode == Mode::Charge && !refused;
+        let enters = |place: &Place<'_>| matches!(*place.step, Step::Concurrency(_));
+        let permit = (charges
+            && places.iter().zip(parts).any(|(place, part)| enters(place) && part.cost > 0))
+        .then(|| self.next_permit());
+
+        for (((part, place), body), told) in parts.iter().zip(places).zip(&mut bodies).zip(&mut told) {
+            match &told.answer {
+                Some(answer) if charges => {
+                    if told.ask.cost > 0 {
+                        place.step.commit(body.state_mut(), &told.ask, answer, permit.unwrap_or(PermitId(0)));
+                    }
+                    if told.granted > 0
+                        && let Some(given) = &mut given
+                    {
+                        extras::update(given, part.holder(), &part.entry.extras, now, |extra| {
+                            extra.granted -= told.granted;
+                        });
+                    }
+                }
+                Some(_) if refused && !told.status.is_deny() => {
+                    // The set was refused, so this charge was not made and shows what is left untouched.
+                    let idle = place.step.ask(body.state(), &Ask { cost: 0, ..told.ask }).status;
+                    told.status.remaining = idle.remaining.saturating_add(told.granted);
+                    told.status.reset = idle.reset;
+                }
+                _ => {}
+            }
+        }
+        for (place, (body, value)) in places.iter().zip(bodies.into_iter().zip(locked.values)) {
+            if let (Ok(Some(slot)), Some(value)) = (place.slot, value) {
+                self.put_back(&slot, place, body, value);
+            }
+        }
+        (told.into_iter().map(|told| told.status).collect(), permit)
+    }
+
+    fn tell(
+        &self,
+        part: &Part<'_>,
+        place: &Place<'_>,
+        body: &Body<'_>,
+        given: Option<&HashMap<Holder, Extra>>,
+        now: Time,
+    ) -> Told {
+        let extra = given.and_then(|given| given.get(&part.holder()).copied()).unwrap_or_default();
+        let granted = u32::try_from(part.cost).unwrap_or(u32::MAX).min(extra.granted);
+        let cost = u32::try_from(part.cost - u64::from(granted)).unwrap_or(u32::MAX);
+        let ask = Ask { at: place.at, cost, up_to: part.up_to };
+
+        if let Err(Full(left)) = place.slot {
+            return Told { status: self.full(part.entry, left), answer: None, ask, granted: 0 };
+        }
+        if extra.banned_for(now) > 0 && part.cost > 0 {
+            let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
+            let verdict = Verdict::Deny(extra.banned_for(now));
+            let status = Status { verdict, decided_by: DecidedBy::Ban, ..idle };
+            return Told { status, answer: None, ask, granted: 0 };
+        }
+        let answer = place.step.ask(body.state(), &ask);
+        let mut status = answer.status;
+        let left = if status.is_deny() { extra.granted } else { extra.granted - granted };
+        status.remaining = status.remaining.saturating_add(left);
+        // Beyond 32 bits no limit gives that much.
+        if part.cost - u64::from(granted) > u64::from(cost) {
+            status.verdict = Verdict::Never;
+        }
+        Told { status, answer: Some(answer), ask, granted }
+    }
+
+    /// The state in a locked slot, or of a key that has none.
+    fn body(&self, part: &Part<'_>, place: &Place<'_>, value: Option<u64>, mode: Mode) -> Body<'_> {
+        let (Ok(Some(slot)), Some(value)) = (&place.slot, value) else {
+            let inherited = part.entry.inherited().get(&part.print.meta()).cloned();
+            return Body::Owned(inherited.unwrap_or_else(|| place.step.unseen()));
+        };
+        let second = slot.second();
+        if value == 0 && second == 0 {
+            // The slot is new, or as good as: what a change of form left for the key is its state now.
+            let inherited = match mode {
+                Mode::Charge => part.entry.inherit(&part.print),
+                Mode::Peek => part.entry.inherited().get(&part.print.meta()).cloned(),
+            };
+            if let Some(state) = inherited {
+                return Body::Owned(state);
+            }
+        }
+        match (&place.narrow, place.step.is_boxed()) {
+            (Some(narrow), _) => Body::Owned(State::Words(narrow.widen(value))),
+            (None, true) if second != 0 => Body::Kept(self.arena.state(second)),
+            (None, true) => Body::Owned(place.step.unseen()),
+            (None, false) => Body::Owned(State::Words([value, second])),
+        }
+    }
+
+    /// Writes the state and gives the lock back.
+    fn put_back(&self, slot: &Slot<'_>, place: &Place<'_>, body: Body<'_>, value: u64) {
+        let next = match (body, &place.narrow) {
+            (Body::Kept(_), _) => value,
+            (Body::Owned(State::Words(words)), Some(narrow)) => narrow.narrow(words),
+            (Body::Owned(State::Words(words)), None) => {
+                slot.set_second(words[1]);
+                words[0]
+            }
+            (Body::Owned(state), _) => {
+                if state != place.step.unseen() {
+                    slot.set_second(self.arena.keep(state));
+                }
+                value
+            }
+        };
+        slot.word().unlock(next);
+    }
+
+    /// Takes up to `units` off the newest live use of a key; never below no use, never out of a window that has passed.
+    ///
+    /// # Errors
+    /// Where the store does not know the limit.
+    pub fn refund<'k>(
+        &self,
+        limit: &LimitHandle,
+        key: impl Into<Key<'k>>,
+        units: u32,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        self.update(limit, key.into(), now, |step, state, at| step.refund(state, at, units))?;
+        Ok(())
+    }
+
+    /// Forgets what a key has used. Grants and bans stay.
+    ///
+    /// # Errors
+    /// Where the store does not know the limit.
+    pub fn reset<'k>(&self, limit: &LimitHandle, key: impl Into<Key<'k>>) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        self.update(limit, key.into(), now, |step, state, _| *state = step.unseen())?;
+        Ok(())
+    }
+
+    /// Gives a key `units` above its limit, until used; they are spent before the limit's own.
+    ///
+    /// # Errors
+    /// Where the store does not know the limit.
+    pub fn grant<'k>(
+        &self,
+        limit: &LimitHandle,
+        key: impl Into<Key<'k>>,
+        units: u32,
+    ) -> Result<(), StoreError> {
+        self.change_extra(limit, key.into(), |extra, _| extra.granted = extra.granted.saturating_add(units))
+    }
+
+    /// Refuses a key for this long from now. Zero lifts the ban.
+    ///
+    /// # Errors
+    /// Where the store does not know the limit.
+    pub fn ban<'k>(
+        &self,
+        limit: &LimitHandle,
+        key: impl Into<Key<'k>>,
+        lasting: Duration,
+    ) -> Result<(), StoreError> {
+        self.change_extra(limit, key.into(), |extra, now| extra.banned_until = Some(now + lasting))
+    }
+
+    fn change_extra(
+        &self,
+        limit: &LimitHandle,
+        key: Key<'_>,
+        change: impl FnOnce(&mut Extra, Time),
+    ) -> Result<(), StoreError> {
+        let entry = self.known(limit)?;
+        let now = self.clock.now();
+        let holder = (entry.tag, self.print(entry, key).full());
+        self.extras.change(holder, &entry.extras, now, |extra| change(extra, now));
+        Ok(())
+    }
+
+    /// Gives back the slots that `permit` holds under the charges it was given for. How many units came back: none
+    /// where its time was up.
+    ///
+    /// # Errors
+    /// Where the store does not know one of the limits.
+    pub fn leave(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<u32, StoreError> {
+        let now = self.clock.now();
+        let mut back = 0;
+        for charge in charges {
+            back += self
+                .update(charge.limit, charge.key, now, |_, state, at| match state {
+                    State::Holders(holders) => holders.leave(at, permit),
+                    _ => 0,
+                })?
+                .unwrap_or(0);
+        }
+        Ok(back)
+    }
+
+    /// Lets `permit` hold its slots for another `max_hold` from now. Whether it still held all of them.
+    ///
+    /// # Errors
+    /// Where the store does not know one of the limits.
+    pub fn renew(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        let mut held = true;
+        for charge in charges {
+            held &= self
+                .update(charge.limit, charge.key, now, |step, state, at| match (step, state) {
+                    (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
+                    (Step::Concurrency(_), _) => false,
+                    _ => true,
+                })?
+                .unwrap_or(!matches!(**self.known(charge.limit)?.numbers.step(), Step::Concurrency(_)));
+        }
+        Ok(held)
+    }
+
+    /// Changes a key's state, if it has one.
+    pub(crate) fn update<R>(
+        &self,
+        limit: &LimitHandle,
+        key: Key<'_>,
+        now: Time,
+        change: impl FnOnce(&Step, &mut State, Moment) -> R,
+    ) -> Result<Option<R>, StoreError> {
+        let entry = self.known(limit)?;
+        let part = Part { entry, print: self.print(entry, key), cost: 0, up_to: None };
+        let mut backoff = Backoff::default();
+        loop {
+            let places = self.find_places(std::slice::from_ref(&part), now, Mode::Peek);
+            let Some(locked) = Locked::lock(std::slice::from_ref(&part), &places) else {
+                backoff.wait();
+                continue;
+            };
+            let place = &places[0];
+            let (Ok(Some(slot)), Some(value)) = (&place.slot, locked.values[0]) else {
+                let mut inherited = entry.inherited();
+                let state = inherited.get_mut(&part.print.meta());
+                return Ok(state.map(|state| change(&place.step, state, place.at)));
+            };
+            let mut body = self.body(&part, place, Some(value), Mode::Charge);
+            let changed = change(&place.step, body.state_mut(), place.at);
+            self.put_back(slot, place, body, value);
+            return Ok(Some(changed));
+        }
+    }
+}
+
+/// Every slot of a set, locked, with the value each had.
+struct Locked<'a> {
+    values: Vec<Option<u64>>,
+    _slots: std::marker::PhantomData<&'a ()>,
+}
+
+impl<'a> Locked<'a> {
+    /// Locks in address order. `None`, with nothing locked, where a slot has another key now or numbers changed.
+    fn lock(parts: &[Part<'_>], places: &'a [Place<'_>]) -> Option<Self> {
+        let mut order: Vec<(usize, usize)> = places
+            .iter()
+            .enumerate()
+            .filter_map(|(index, place)| Some((place.slot.ok()??.address(), index)))
+            .collect();
+        order.sort_unstable();
+        let mut values = vec![None; places.len()];
+        for (_, index) in order {
+            let (part, place) = (&parts[index], &places[index]);
+            let Ok(Some(slot)) = place.slot else { continue };
+            values[index] = Some(slot.word().lock());
+            if !slot.is_of(&part.print) || !part.entry.numbers.is_current(place.edition) {
+                for (place, value) in places.iter().zip(values) {
+                    if let (Ok(Some(slot)), Some(value)) = (place.slot, value) {
+                        slot.word().unlock(value);
+                    }
+                }
+                return None;
+            }
+        }
+        Some(Self { values, _slots: std::marker::PhantomData })
+    }
+}
+
+impl Part<'_> {
+    fn holder(&self) -> Holder {
+        (self.entry.tag, self.print.full())
+    }
+}
+
+impl Body<'_> {
+    fn state(&self) -> &State {
+        match self {
+            Self::Owned(state) => state,
+            Self::Kept(state) => state,
+        }
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        match self {
+            Self::Owned(state) => state,
+            Self::Kept(state) => state,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Atomics, which loom replaces when it explores interleavings, and the lock bit beside a word.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Waits for another thread's few instructions: spins for longer and longer, then yields, since the holder may have been
+/// put to sleep.
+#[derive(Default)]
+pub(crate) struct Backoff(u32);
+
+/// Spins this often, twice as long each time, before the first yield.
+const SPINS: u32 = 7;
+
+impl Backoff {
+    #[cold]
+    pub(crate) fn wait(&mut self) {
+        #[cfg(loom)]
+        loom::thread::yield_now();
+        #[cfg(not(loom))]
+        if self.0 < SPINS {
+            for _ in 0..16 << self.0 {
+                std::hint::spin_loop();
+            }
+            self.0 += 1;
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+const LOCKED: u64 = 1;
+
+/// A value of 63 bits and a lock bit. Whoever holds the lock may store; everyone may read.
+///
+/// Locking is one compare-and-swap from the value that was read, so that a decision made on that value is still right
+/// when the lock is had. Unlocking is a plain store, which the next reader's load is served from at once.
+#[repr(transparent)]
+pub(crate) struct Word<'a>(pub(crate) &'a AtomicU64);
+
+impl Word<'_> {
+    /// The value, once nobody holds the lock.
+    #[inline]
+    pub(crate) fn read(&self) -> u64 {
+        let raw = self.0.load(Ordering::Acquire);
+        if raw & LOCKED == 0 { raw >> 1 } else { self.read_slowly() }
+    }
+
+    #[cold]
+    fn read_slowly(&self) -> u64 {
+        let mut backoff = Backoff::default();
+        loop {
+            backoff.wait();
+            let raw = self.0.load(Ordering::Acquire);
+            if raw & LOCKED == 0 {
+                return raw >> 1;
+            }
+        }
+    }
+
+    /// The lock, if the value is still `value`.
+    #[inline]
+    pub(crate) fn try_lock(&self, value: u64) -> bool {
+        self.0.compare_exchange(value << 1, value << 1 | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// The lock, and the value under it.
+    pub(crate) fn lock(&self) -> u64 {
+        let mut backoff = Backoff::default();
+        loop {
+            let value = self.read();
+            if self.try_lock(value) {
+                return value;
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Gives the lock back and leaves `value`.
+    #[inline]
+    pub(crate) fn unlock(&self, value: u64) {
+        self.0.store(value << 1, Ordering::Release);
+    }
+}
+
+/// Orders a lock just taken before a look at whether the numbers are still in force. The lock's own exchange and the
+/// look are both sequentially consistent, which is enough; loom does not model that order and takes a fence.
+#[inline]
+pub(crate) fn order_lock_before_look() {
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}
+
+impl Word<'_> {
+    /// The value, unless somebody holds the lock.
+    pub(crate) fn try_read(&self) -> Option<u64> {
+        let raw = self.0.load(Ordering::SeqCst);
+        (raw & LOCKED == 0).then_some(raw >> 1)
+    }
+}
