@@ -15,10 +15,13 @@ use std::{
 
 /// A source of time.
 ///
-/// Two cores may read slightly different times, and a caller may pass its own: every algorithm treats a time before
-/// the one it has stored as the stored one.
+/// A caller may pass its own time, and a clock may misbehave: on a limit, a time before the latest that was charged counts
+/// as that one.
 pub trait Clock {
-    /// Now, on this clock's monotonic line.
+    /// Whether [`now`](Self::now) never goes back. Where it may, limits remember the latest time they charged at.
+    const MONOTONIC: bool = false;
+
+    /// Now, on this clock's line.
     fn now(&self) -> Time;
 
     /// Nanoseconds since 1970-01-01 UTC at `at`.
@@ -68,6 +71,8 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
+    const MONOTONIC: bool = true;
+
     #[inline]
     fn now(&self) -> Time {
         Time::from_nanos(self.line.delta_as_nanos(self.origin, self.line.raw()))

@@ -56,13 +56,19 @@ impl<C: Clock> KeyedLimiter<C> {
     /// Charges `cost` units for `key`; all of them, or none.
     #[inline]
     pub fn check_n<'k>(&self, key: impl Into<Key<'k>>, cost: u32) -> Status {
-        self.check_at(key, cost, self.store.clock().now())
+        let now = self.store.clock().now();
+        self.store.decide(self.limit.entry(), key.into(), cost, None, now, Mode::Charge)
     }
 
-    /// Charges at the caller's own time, a point on this limiter's clock.
+    /// Charges at the caller's own time, a point on this limiter's clock. A time before one already charged at counts as
+    /// that one.
     #[inline]
     pub fn check_at<'k>(&self, key: impl Into<Key<'k>>, cost: u32, now: Time) -> Status {
-        self.store.decide(self.limit.entry(), key.into(), cost, None, now, Mode::Charge)
+        let status = self.store.decide(self.limit.entry(), key.into(), cost, None, now, Mode::Charge);
+        if !status.is_deny() {
+            self.limit.entry().remember(now);
+        }
+        status
     }
 
     /// What [`check_n`](Self::check_n) would answer, charging nothing.

@@ -14,7 +14,7 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         atomic::{
             AtomicBool,
-            Ordering::{Acquire, Release},
+            Ordering::{Acquire, Relaxed, Release},
         },
     },
     time::Duration,
@@ -45,6 +45,8 @@ pub struct Limiter<C = SystemClock> {
     birth: Time,
     numbers: Numbers,
     word: AtomicU64,
+    /// When the last charge was made: an earlier time counts as that.
+    latest: AtomicU64,
     /// Whether anything but the word decides: a grant, a ban.
     extra: AtomicBool,
     rest: Mutex<Rest>,
@@ -77,6 +79,7 @@ impl<C: Clock> Limiter<C> {
             clock,
             numbers: Numbers::new(&limit),
             word: AtomicU64::new(0),
+            latest: AtomicU64::new(0),
             extra: AtomicBool::new(false),
             rest: Mutex::new(Rest { state, granted: 0, banned_until: Time::ZERO, permits: 0 }),
         }
@@ -164,7 +167,7 @@ impl<C: Clock> Limiter<C> {
     pub fn change(&self, to: impl Into<Limit>) {
         let step = Step::new(&to.into());
         let mut rest = self.rest();
-        self.turn_over(&mut rest, step, self.clock.now());
+        self.turn_over(&mut rest, step, self.never_back(self.clock.now()));
     }
 
     /// The clock that decides.
@@ -176,11 +179,11 @@ impl<C: Clock> Limiter<C> {
     #[inline]
     fn decide(&self, cost: u32, up_to: Option<u64>, now: Time, charging: Charging) -> Status {
         if !self.extra.load(Acquire) {
-            let since_birth = now.nanos_since(self.birth);
             let mut backoff = Backoff::default();
             while let (edition, Some(narrow)) = self.numbers.read() {
                 let word = Word(&self.word).read();
-                let Ok((status, next)) = narrow.ask(word, since_birth, cost, up_to) else {
+                let now = self.never_back(now);
+                let Ok((status, next)) = narrow.ask(word, now.nanos_since(self.birth), cost, up_to) else {
                     self.rebase(now);
                     continue;
                 };
@@ -190,6 +193,7 @@ impl<C: Clock> Limiter<C> {
                     }
                 } else if Word(&self.word).try_lock(word) {
                     let current = self.numbers.is_current(edition);
+                    self.latest.store(now.as_nanos(), Relaxed);
                     Word(&self.word).unlock(if current { next } else { word });
                     if current {
                         return status;
@@ -212,6 +216,7 @@ impl<C: Clock> Limiter<C> {
         now: Time,
         charging: Charging,
     ) -> Status {
+        let now = self.never_back(now);
         let banned_for = rest.banned_until.nanos_since(now);
         let paid = cost.min(rest.granted);
         let permit = PermitId(rest.permits + 1);
@@ -230,6 +235,7 @@ impl<C: Clock> Limiter<C> {
         let left = if status.is_deny() { rest.granted } else { rest.granted - paid };
         status.remaining = status.remaining.saturating_add(left);
         if !status.is_deny() && charging == Charging::Yes {
+            self.latest.fetch_max(now.as_nanos(), Relaxed);
             rest.granted = left;
             rest.permits = permit.0;
         }
@@ -240,7 +246,7 @@ impl<C: Clock> Limiter<C> {
     }
 
     fn update<R>(&self, change: impl FnOnce(&Step, &mut State, Moment) -> R) -> R {
-        self.with_state(&mut self.rest(), self.clock.now(), change)
+        self.with_state(&mut self.rest(), self.never_back(self.clock.now()), change)
     }
 
     /// Runs `change` on the state, wherever it is.
@@ -295,8 +301,13 @@ impl<C: Clock> Limiter<C> {
         });
     }
 
+    #[inline]
+    fn never_back(&self, now: Time) -> Time {
+        now.max(Time::from_nanos(self.latest.load(Relaxed)))
+    }
+
     fn moment(&self, now: Time) -> Moment {
-        Moment { since_birth: now.nanos_since(self.birth), unix: self.clock.unix(now) }
+        Moment::new(now.nanos_since(self.birth), self.clock.unix(now))
     }
 
     fn rest(&self) -> MutexGuard<'_, Rest> {

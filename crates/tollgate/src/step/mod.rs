@@ -40,6 +40,15 @@ pub(crate) struct Moment {
     pub(crate) unix: u64,
 }
 
+/// Where time stands still: 146 years after a limit's birth, or after 1970. It keeps every step's sums within 64 bits.
+const END_OF_TIME: u64 = 1 << 62;
+
+impl Moment {
+    pub(crate) fn new(since_birth: u64, unix: u64) -> Self {
+        Self { since_birth: since_birth.min(END_OF_TIME), unix: unix.min(END_OF_TIME) }
+    }
+}
+
 /// Two words whose meaning is the step's own. The first stays below 2^63: a store keeps its lock beside it.
 pub(crate) type Words = [u64; 2];
 
@@ -230,6 +239,14 @@ impl Step {
             (Self::Log(new), Self::Log(old), State::Events(events)) => new.convert(old, events),
             (Self::Concurrency(_), Self::Concurrency(_), State::Holders(_)) => {}
             (_, _, state) => *state = self.unseen(),
+        }
+    }
+
+    /// How long a charge waits that does not say, in nanoseconds: a queue's charges wait for its pace.
+    pub(crate) const fn patience(&self) -> u64 {
+        match self {
+            Self::Bucket(_, bucket) if matches!(bucket.overbooks, Overbooks::No) => u64::MAX,
+            _ => 0,
         }
     }
 

@@ -69,7 +69,7 @@ impl Narrow {
         cost: u32,
         up_to: Option<u64>,
     ) -> Result<(Status, u64), Outgrown> {
-        let elapsed = since_birth.saturating_sub(self.base);
+        let elapsed = since_birth.min(super::END_OF_TIME).saturating_sub(self.base);
         if elapsed > self.span {
             return Err(Outgrown);
         }

@@ -119,7 +119,9 @@ impl Smooth {
         let spend = held.permits.min(cost);
         let fresh = cost - spend;
         let (wait, owed) = match self.fractions {
-            Fractions::Dropped => (self.price(held.permits, spend) + (fresh * self.stable) as u64, 0.0),
+            Fractions::Dropped => {
+                (self.price(held.permits, spend).saturating_add((fresh * self.stable) as u64), 0.0)
+            }
             Fractions::Owed => {
                 let exact = self.exact_price(held.permits, spend) + fresh * self.stable;
                 (exact as u64, exact.fract() / self.stable)
@@ -131,7 +133,7 @@ impl Smooth {
     /// Microseconds that spending stored permits takes, each term truncated by itself.
     fn price(&self, stored: f64, spend: f64) -> u64 {
         let Some((sloped, flat)) = self.warm_terms(stored, spend) else { return 0 };
-        sloped as u64 + flat as u64
+        (sloped as u64).saturating_add(flat as u64)
     }
 
     fn exact_price(&self, stored: f64, spend: f64) -> f64 {

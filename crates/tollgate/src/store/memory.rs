@@ -124,6 +124,8 @@ pub(crate) struct Entry {
     pub(super) tag: u16,
     serial: u64,
     birth: Time,
+    /// The latest time that was charged at, where times may go back: an earlier one counts as that.
+    latest: AtomicU64,
     pub(super) numbers: Numbers,
     pub(super) tables: Arc<Tables>,
     pub(super) extras: ExtraCount,
@@ -207,6 +209,7 @@ impl<C: Clock> MemoryStore<C> {
             tag: place as u16,
             serial: *serial,
             birth: self.clock.now(),
+            latest: AtomicU64::new(0),
             numbers: Numbers::new(limit),
             tables,
             extras: ExtraCount::default(),
@@ -325,6 +328,24 @@ impl<C: Clock> MemoryStore<C> {
         mode: Mode,
     ) -> Status {
         let up_to = up_to.map(nanos);
+        let now = entry.never_back(now);
+        let status = self.decide_now(entry, print, cost, up_to, now, mode);
+        if !C::MONOTONIC && mode == Mode::Charge && cost > 0 && !status.is_deny() {
+            entry.remember(now);
+        }
+        status
+    }
+
+    #[inline]
+    fn decide_now(
+        &self,
+        entry: &Entry,
+        print: &Print,
+        cost: u32,
+        up_to: Option<u64>,
+        now: Time,
+        mode: Mode,
+    ) -> Status {
         if !entry.extras.any() && entry.inherits.load(Relaxed) == 0 {
             let mut backoff = Backoff::default();
             loop {
@@ -525,7 +546,8 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     pub(super) fn moment(&self, entry: &Entry, now: Time) -> Moment {
-        Moment { since_birth: now.nanos_since(entry.birth), unix: self.clock.unix(now) }
+        let now = entry.never_back(now);
+        Moment::new(now.nanos_since(entry.birth), self.clock.unix(now))
     }
 
     pub(super) fn known<'h>(&self, limit: &'h LimitHandle) -> Result<&'h Entry, StoreError> {
@@ -563,6 +585,16 @@ enum Short {
 }
 
 impl Entry {
+    #[inline]
+    pub(super) fn never_back(&self, now: Time) -> Time {
+        now.max(Time::from_nanos(self.latest.load(Relaxed)))
+    }
+
+    /// Remembers a time that was charged at, for times that may go back.
+    pub(crate) fn remember(&self, now: Time) {
+        self.latest.fetch_max(now.as_nanos(), Relaxed);
+    }
+
     /// Whether the limit was removed: a charge under way then finds no state, and leaves none.
     pub(super) fn is_retired(&self) -> bool {
         self.retired.load(Relaxed)

@@ -73,16 +73,21 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know one of the limits.
     pub fn check(&self, charges: &[Charge<'_>]) -> Result<SetStatus, StoreError> {
-        self.check_at(charges, self.clock.now())
+        let now = self.clock.now();
+        if C::MONOTONIC { self.decide_set(charges, now, Mode::Charge) } else { self.check_at(charges, now) }
     }
 
     /// Decides a set of charges at the caller's own time, which is a point on this store's clock. A time before one
-    /// already used counts as that one.
+    /// already charged at counts as that one.
     ///
     /// # Errors
     /// Where the store does not know one of the limits.
     pub fn check_at(&self, charges: &[Charge<'_>], now: Time) -> Result<SetStatus, StoreError> {
-        self.decide_set(charges, now, Mode::Charge)
+        let set = self.decide_set(charges, now, Mode::Charge)?;
+        if !set.is_deny() {
+            charges.iter().filter(|charge| charge.cost > 0).for_each(|charge| charge.limit.0.remember(now));
+        }
+        Ok(set)
     }
 
     /// What [`check`](Self::check) would answer, charging nothing.
@@ -107,7 +112,9 @@ impl<C: Clock> MemoryStore<C> {
                     let part = &mut parts[index];
                     part.cost += u64::from(charge.cost);
                     // The least patient of them has to be content.
-                    part.up_to = part.up_to.min(up_to).or(part.up_to.and(up_to));
+                    let patience =
+                        |up_to: Option<u64>| up_to.unwrap_or_else(|| entry.numbers.step().patience());
+                    part.up_to = Some(patience(part.up_to).min(patience(up_to)));
                 }
                 None => parts.push(Part { entry, print, cost: charge.cost.into(), up_to }),
             }

@@ -1,0 +1,13 @@
+//! The library as its users see it: one binary, on manual clocks.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bounds;
+mod changes;
+mod exactness;
+mod extremes;
+mod limits;
+mod pitfalls;
+mod seeds;
+mod sets;
+mod tables;
+mod threads;
