@@ -209,7 +209,6 @@ impl SetStatus {
     }
 
     /// The status of every charge, in the order they were given.
-    #[must_use]
     pub fn statuses(&self) -> &[Status] {
         &self.statuses
     }

@@ -132,6 +132,12 @@ impl<C: Clock> KeyedLimiter<C> {
         ours(self.store.leave(&[Charge::new(&self.limit, key)], permit))
     }
 
+    /// Lets a permit hold its units for another `max_hold`. Whether it still held them.
+    pub fn renew<'k>(&self, key: impl Into<Key<'k>>, permit: PermitId) -> bool {
+        let key: Key<'_> = key.into();
+        ours(self.store.renew(&[Charge::new(&self.limit, key)], permit))
+    }
+
     /// Changes the limit's numbers, keeping what was consumed.
     pub fn change(&self, to: impl Into<Limit>) {
         ours(self.store.change(&self.limit, to));

@@ -21,6 +21,8 @@
 mod charge;
 mod clock;
 mod decision;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod key;
 mod keyed;
 mod limit;

@@ -1,6 +1,11 @@
 //! Atomics, which loom replaces when it explores interleavings, and the lock bit beside a word.
 
 #[cfg(loom)]
+use loom::thread::yield_now;
+#[cfg(not(loom))]
+use std::thread::yield_now;
+
+#[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -8,7 +13,9 @@ pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Waits for another thread's few instructions: spins for longer and longer, then yields, since the holder may have been
 /// put to sleep.
 #[derive(Default)]
-pub(crate) struct Backoff(u32);
+pub(crate) struct Backoff {
+    waits: u32,
+}
 
 /// Spins this often, twice as long each time, before the first yield.
 const SPINS: u32 = 7;
@@ -16,17 +23,13 @@ const SPINS: u32 = 7;
 impl Backoff {
     #[cold]
     pub(crate) fn wait(&mut self) {
-        #[cfg(loom)]
-        loom::thread::yield_now();
-        #[cfg(not(loom))]
-        if self.0 < SPINS {
-            for _ in 0..16 << self.0 {
-                std::hint::spin_loop();
-            }
-            self.0 += 1;
-        } else {
-            std::thread::yield_now();
+        if cfg!(loom) || self.waits == SPINS {
+            return yield_now();
         }
+        for _ in 0..16 << self.waits {
+            std::hint::spin_loop();
+        }
+        self.waits += 1;
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     decision::{DecidedBy, Status, Verdict},
     key::Key,
     limit::Limit,
-    step::{Moment, State, Step, concurrency::PermitId, narrow::Outgrown},
+    step::{Ask, Moment, State, Step, concurrency::PermitId, narrow::Outgrown},
     sync::Backoff,
     time::{Time, nanos},
 };
@@ -133,6 +133,8 @@ pub(crate) struct Entry {
     /// States that a change of form took out of a table, until their keys come for them; by fingerprint and tag.
     inherited: Mutex<HashMap<u64, State>>,
     inherits: AtomicUsize,
+    /// When the last of them is as if never used, and all may be forgotten.
+    inherited_until: AtomicU64,
 }
 
 /// The two tables of a store, or of a limit with a bound of its own; had when first needed.
@@ -165,7 +167,7 @@ impl<C: Clock> MemoryStore<C> {
         static STORES: AtomicU64 = AtomicU64::new(0);
         Self {
             clock,
-            secret: [RandomState::new().hash_one(0), RandomState::new().hash_one(1)],
+            secret: secret(),
             id: STORES.fetch_add(1, Relaxed),
             shared: Arc::new(Tables::new(bounds.max_keys)),
             arena: Arena::new(),
@@ -216,6 +218,7 @@ impl<C: Clock> MemoryStore<C> {
             retired: AtomicBool::new(false),
             inherited: Mutex::default(),
             inherits: AtomicUsize::new(0),
+            inherited_until: AtomicU64::new(0),
         });
         if place == limits.len() {
             limits.push(None);
@@ -346,10 +349,10 @@ impl<C: Clock> MemoryStore<C> {
         now: Time,
         mode: Mode,
     ) -> Status {
-        if !entry.extras.any() && entry.inherits.load(Relaxed) == 0 {
+        if !entry.extras.any() {
             let mut backoff = Backoff::default();
             loop {
-                match self.try_narrow(entry, print, cost, up_to, now, mode) {
+                match self.try_short(entry, print, cost, up_to, now, mode) {
                     Short::Decided(status) => return status,
                     Short::Again => backoff.wait(),
                     Short::Elsewhere => break,
@@ -384,8 +387,9 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
+    /// The short ways: a state of one word, or of two.
     #[inline]
-    fn try_narrow(
+    fn try_short(
         &self,
         entry: &Entry,
         print: &Print,
@@ -394,7 +398,14 @@ impl<C: Clock> MemoryStore<C> {
         now: Time,
         mode: Mode,
     ) -> Short {
-        let (edition, Some(narrow)) = entry.numbers.read() else { return Short::Elsewhere };
+        let (edition, narrow) = entry.numbers.read();
+        // After the numbers: a change of form leaves its heirs before it publishes.
+        if entry.inherits.load(Relaxed) > 0 {
+            return Short::Elsewhere;
+        }
+        let Some(narrow) = narrow else {
+            return self.try_wide(entry, print, edition, cost, up_to, now, mode);
+        };
         let since_birth = now.nanos_since(entry.birth);
         let table = entry.tables.narrow();
         let found = table.locate(print);
@@ -427,6 +438,48 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a charge, when, and under which numbers")]
+    fn try_wide(
+        &self,
+        entry: &Entry,
+        print: &Print,
+        edition: Edition,
+        cost: u32,
+        up_to: Option<u64>,
+        now: Time,
+        mode: Mode,
+    ) -> Short {
+        let step = entry.numbers.step();
+        let table = entry.tables.wide();
+        let charges = mode == Mode::Charge && cost > 0;
+        let slot = match table.locate(print) {
+            Some(slot) => slot,
+            _ if step.is_boxed() || !charges || entry.is_retired() => return Short::Elsewhere,
+            None => match self.enter(entry, table, print, edition, now, &[]) {
+                Ok(slot) => slot,
+                Err(NoEntry::Full(left)) => return Short::Decided(self.full(entry, left)),
+                Err(NoEntry::Changed) => return Short::Again,
+            },
+        };
+        if step.is_boxed() {
+            return Short::Elsewhere;
+        }
+        let ask = Ask { at: self.moment(entry, now), cost, up_to };
+        let word = slot.word().lock();
+        if !slot.is_of(print) || !entry.numbers.is_current(edition) {
+            slot.word().unlock(word);
+            return Short::Again;
+        }
+        let answer = step.ask_words([word, slot.second()], &ask);
+        if charges && !answer.status.is_deny() {
+            slot.set_second(answer.next[1]);
+            slot.word().unlock(answer.next[0]);
+        } else {
+            slot.word().unlock(word);
+        }
+        Short::Decided(answer.status)
+    }
+
     pub(super) fn enter<'t, const STRIDE: usize>(
         &self,
         entry: &Entry,
@@ -456,6 +509,7 @@ impl<C: Clock> MemoryStore<C> {
     /// Moves the base of a limit's words along before the line outgrows them.
     #[cold]
     pub(super) fn rebase(&self, entry: &Entry, now: Time) {
+        let now = entry.never_back(now);
         let _one = self.changing();
         let (_, Some(narrow)) = entry.numbers.read() else { return };
         if narrow.ask(0, now.nanos_since(entry.birth), 0, None) == Err(Outgrown) {
@@ -484,6 +538,8 @@ impl<C: Clock> MemoryStore<C> {
             }
             inherited.extend(moved);
             inherited.retain(|_, state| new.step.idle_in(state, at) > 0);
+            let longest = inherited.values().map(|state| new.step.idle_in(state, at)).max().unwrap_or(0);
+            entry.inherited_until.store(now.as_nanos().saturating_add(longest), Relaxed);
             entry.inherits.store(inherited.len(), Relaxed);
         });
     }
@@ -568,6 +624,11 @@ impl<C: Clock> MemoryStore<C> {
     }
 }
 
+/// A fingerprint's secret. Loom plays the same game many times and wants the same cards.
+fn secret() -> [u64; 2] {
+    if cfg!(loom) { [1, 2] } else { [RandomState::new().hash_one(0), RandomState::new().hash_one(1)] }
+}
+
 /// Whether a decision charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -602,6 +663,14 @@ impl Entry {
 
     pub(super) fn inherited(&self) -> MutexGuard<'_, HashMap<u64, State>> {
         self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what was left for keys that did not come for it, once it is as if never used.
+    pub(super) fn forget_heirs(&self, now: Time) {
+        if self.inherits.load(Relaxed) > 0 && now.as_nanos() > self.inherited_until.load(Relaxed) {
+            *self.inherited() = HashMap::new();
+            self.inherits.store(0, Relaxed);
+        }
     }
 
     /// The state that a change of form left for this key, taken out for good.

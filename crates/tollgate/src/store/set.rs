@@ -159,6 +159,7 @@ impl<C: Clock> MemoryStore<C> {
             .map(|part| {
                 loop {
                     let (edition, narrow) = part.entry.numbers.read();
+                    part.entry.forget_heirs(now);
                     let at = self.moment(part.entry, now);
                     if narrow.is_some_and(|narrow| narrow.ask(0, at.since_birth, 0, None).is_err()) {
                         self.rebase(part.entry, now);

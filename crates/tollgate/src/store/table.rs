@@ -97,9 +97,9 @@ impl Print {
 impl<const STRIDE: usize> Table<STRIDE> {
     const SLOTS: usize = BUCKET_WORDS / STRIDE;
 
-    /// Room for `keys` with a third to spare, or as near as whole buckets come.
+    /// Room for `keys` with a third to spare, or as near as whole buckets come: 24 bytes a key, or 39.
     pub(crate) fn new(keys: usize) -> Self {
-        let slots = keys.saturating_add(keys / 2);
+        let slots = keys.saturating_add(keys / 100 * 49).saturating_add(keys % 100 / 2);
         let buckets = (slots / Self::SLOTS).max(1);
         let words = zeroed((buckets + 1) * BUCKET_WORDS);
         let misaligned = words.as_ptr().addr() % CACHE_LINE_PAIR / size_of::<AtomicU64>();
@@ -207,7 +207,7 @@ impl<'t, const STRIDE: usize> Entering<'t, '_, STRIDE> {
                     Err(why) => return Err(why),
                 },
                 Life::Live(left) if soonest.is_none_or(|(least, _)| left < least) => {
-                    soonest = Some((left, slot))
+                    soonest = Some((left, slot));
                 }
                 Life::Live(_) | Life::Pinned => {}
             }

@@ -19,7 +19,7 @@ fn started(limit: impl Into<Limit>, arrivals: &[Arrival]) -> Vec<(u64, u64)> {
         match limiter.check_n(*cost).decision() {
             Decision::Allow => started.push((now, u64::from(*cost))),
             Decision::Wait(wait) => {
-                started.push((now + u64::try_from(wait.as_nanos()).unwrap(), u64::from(*cost)))
+                started.push((now + u64::try_from(wait.as_nanos()).unwrap(), u64::from(*cost)));
             }
             Decision::Deny(_) => {}
         }

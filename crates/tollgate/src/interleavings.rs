@@ -1,0 +1,134 @@
+//! Every interleaving of a few threads, explored by loom: the word, the slot, the set.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p tollgate --lib interleavings`
+
+use crate::{Bounds, Charge, KeyedLimiter, Limit, Limiter, ManualClock, MemoryStore, Rate, TokenBucket};
+use loom::{sync::Arc, thread};
+
+/// As `loom::model`, with room for a table's many loads.
+fn explore(game: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 50_000;
+    builder.check(game);
+}
+
+fn bucket(burst: u32) -> Limit {
+    TokenBucket::new(Rate::per_second(1).unwrap(), burst).unwrap().into()
+}
+
+fn few() -> Bounds {
+    Bounds { max_keys: 1, ..Bounds::default() }
+}
+
+/// Runs both on two threads; how many of their tries were admitted.
+fn both(
+    first: impl FnOnce() -> bool + Send + 'static,
+    second: impl FnOnce() -> bool + Send + 'static,
+) -> u32 {
+    let other = thread::spawn(first);
+    let here = second();
+    u32::from(other.join().unwrap()) + u32::from(here)
+}
+
+#[test]
+fn the_word_admits_one_of_two() {
+    explore(|| {
+        let one = Arc::new(Limiter::with_clock(bucket(1), ManualClock::new()));
+        let two = Arc::clone(&one);
+        assert_eq!(both(move || one.check().is_allow(), move || two.check().is_allow()), 1);
+    });
+}
+
+#[test]
+fn the_word_keeps_a_charge_through_a_change() {
+    explore(|| {
+        let one = Arc::new(Limiter::with_clock(bucket(2), ManualClock::new()));
+        let two = Arc::clone(&one);
+        let charging = thread::spawn(move || two.check().is_allow());
+        one.change(bucket(4));
+        assert!(charging.join().unwrap());
+        let left = one.peek(0).remaining();
+        assert!(left == 2 || left == 3, "half of two is half of four, or one of four: {left} left");
+    });
+}
+
+#[test]
+fn the_slot_is_entered_once_by_two() {
+    explore(|| {
+        let one = Arc::new(KeyedLimiter::with_clock(bucket(1), few(), ManualClock::new()));
+        let two = Arc::clone(&one);
+        let _ = one.peek("k", 0);
+        assert_eq!(both(move || one.check("k").is_allow(), move || two.check("k").is_allow()), 1);
+    });
+}
+
+#[test]
+fn the_slot_keeps_apart_two_keys_that_enter_at_once() {
+    explore(|| {
+        let one = Arc::new(KeyedLimiter::with_clock(bucket(1), few(), ManualClock::new()));
+        let (two, after) = (Arc::clone(&one), Arc::clone(&one));
+        let _ = one.peek("k", 0);
+        assert_eq!(both(move || one.check("a").is_allow(), move || two.check("b").is_allow()), 2);
+        assert!(after.check("a").is_deny() && after.check("b").is_deny());
+    });
+}
+
+/// One key is charged while another takes over idle slots: the charge is never booked on the newcomer.
+#[test]
+fn the_slot_changes_hands_between_charges() {
+    explore(|| {
+        let clock = ManualClock::new();
+        let one = Arc::new(KeyedLimiter::with_clock(bucket(2), few(), clock.clone()));
+        for key in 0..8_u64 {
+            assert!(one.check(key).is_allow());
+        }
+        clock.advance(std::time::Duration::from_secs(100));
+        let (two, after) = (Arc::clone(&one), Arc::clone(&one));
+        assert_eq!(both(move || one.check(0).is_allow(), move || two.check("new").is_allow()), 2);
+        let newcomer = after.peek("new", 0).remaining();
+        assert!(newcomer >= 1, "the newcomer paid for another: {newcomer} left");
+    });
+}
+
+#[test]
+fn the_set_is_all_or_nothing_in_either_order() {
+    explore(|| {
+        let store = Arc::new(MemoryStore::with_clock(few(), ManualClock::new()));
+        let (user, tenant) = (store.add(bucket(1)).unwrap(), store.add(bucket(1)).unwrap());
+        for limit in [&user, &tenant] {
+            // In the table already, so that loom spends its time on the locks.
+            let _ = store.check_one(&Charge::new(limit, "k"));
+            store.reset(limit, "k").unwrap();
+        }
+        let (there, one, other) = (Arc::clone(&store), user.clone(), tenant.clone());
+        let admitted = both(
+            move || there.check(&[Charge::new(&one, "k"), Charge::new(&other, "k")]).unwrap().is_allow(),
+            {
+                let (store, user, tenant) = (Arc::clone(&store), user.clone(), tenant.clone());
+                move || store.check(&[Charge::new(&tenant, "k"), Charge::new(&user, "k")]).unwrap().is_allow()
+            },
+        );
+        assert_eq!(admitted, 1);
+    });
+}
+
+#[test]
+fn the_set_and_a_single_charge_see_each_other_whole() {
+    explore(|| {
+        let store = Arc::new(MemoryStore::with_clock(few(), ManualClock::new()));
+        let (user, tenant) = (store.add(bucket(1)).unwrap(), store.add(bucket(1)).unwrap());
+        for limit in [&user, &tenant] {
+            let _ = store.check_one(&Charge::new(limit, "k"));
+            store.reset(limit, "k").unwrap();
+        }
+        let (there, one, other) = (Arc::clone(&store), user.clone(), tenant.clone());
+        let set = thread::spawn(move || {
+            there.check(&[Charge::new(&one, "k"), Charge::new(&other, "k")]).unwrap().is_allow()
+        });
+        let single = store.check_one(&Charge::new(&tenant, "k")).unwrap().is_allow();
+        let set = set.join().unwrap();
+        assert!(set != single, "one of them had the tenant's only unit");
+        let left = store.check_one(&Charge::new(&user, "k")).unwrap().is_allow();
+        assert_eq!(left, !set, "a refused set kept the user's unit");
+    });
+}
