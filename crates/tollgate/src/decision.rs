@@ -42,18 +42,26 @@ pub enum DecidedBy {
 }
 
 /// How one charge stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Inside, quantities are in credits, a bucket's own small change: what nobody asks for is never divided.
+#[derive(Clone, Copy, Debug)]
 #[must_use = "a status says whether the request may go on"]
 pub struct Status {
+    /// With times in credits.
     pub(crate) verdict: Verdict,
     pub(crate) decided_by: DecidedBy,
     pub(crate) limit: u32,
-    pub(crate) remaining: u32,
-    /// Nanoseconds; [`NEVER`] where the state never resets by itself.
+    /// Credits left.
+    pub(crate) left: u64,
+    /// Credits until the key is as if never used; [`NEVER`] where it never is by itself.
     pub(crate) reset: u64,
+    /// Credits that a unit costs.
+    pub(crate) per_unit: u64,
+    /// Credits that a nanosecond earns.
+    pub(crate) per_nano: u32,
 }
 
-/// A decision in raw nanoseconds.
+/// A decision, with times in credits (in a [`Status`]) or nanoseconds (compared with others).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Allow,
@@ -70,7 +78,7 @@ impl Status {
     /// What this charge, looked at by itself, is told.
     #[must_use]
     pub const fn decision(&self) -> Decision {
-        self.verdict.decision()
+        self.in_nanos().decision()
     }
 
     /// Whether the request may go on at once.
@@ -95,14 +103,15 @@ impl Status {
     /// Whole units left after the charge; a refused charge shows them untouched.
     #[must_use]
     pub const fn remaining(&self) -> u32 {
-        self.remaining
+        let units = self.left / self.per_unit;
+        if units > u32::MAX as u64 { u32::MAX } else { units as u32 }
     }
 
     /// The earliest time at which the same charge would pass if nothing else came. `None` where it would pass now,
     /// or where no time can be named (see [`Retry`]).
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
-        match self.verdict.decision() {
+        match self.decision() {
             Decision::Deny(Retry::After(after)) => Some(after),
             _ => None,
         }
@@ -113,7 +122,7 @@ impl Status {
     pub const fn reset_after(&self) -> Option<Duration> {
         match self.reset {
             NEVER => None,
-            nanos => Some(hint(nanos)),
+            credits => Some(hint(self.nanos(credits))),
         }
     }
 
@@ -122,7 +131,57 @@ impl Status {
     pub const fn decided_by(&self) -> DecidedBy {
         self.decided_by
     }
+
+    /// A status whose units are units and whose times are nanoseconds.
+    pub(crate) const fn plain(verdict: Verdict, limit: u32, remaining: u32, reset: u64) -> Self {
+        Self {
+            verdict,
+            decided_by: DecidedBy::Store,
+            limit,
+            left: remaining as u64,
+            reset,
+            per_unit: 1,
+            per_nano: 1,
+        }
+    }
+
+    /// The verdict with its times in nanoseconds, rounded up.
+    pub(crate) const fn in_nanos(&self) -> Verdict {
+        match self.verdict {
+            Verdict::Wait(credits) => Verdict::Wait(self.nanos(credits)),
+            Verdict::Deny(credits) => Verdict::Deny(self.nanos(credits)),
+            other => other,
+        }
+    }
+
+    /// The same, refused for so long by something other than the limit's state.
+    pub(crate) const fn refused(self, nanos: u64, decided_by: DecidedBy) -> Self {
+        Self { verdict: Verdict::Deny(nanos.saturating_mul(self.per_nano as u64)), decided_by, ..self }
+    }
+
+    pub(crate) const fn add_remaining(&mut self, units: u32) {
+        self.left = self.left.saturating_add(self.per_unit.saturating_mul(units as u64));
+    }
+
+    pub(crate) const fn reset_nanos(&self) -> u64 {
+        self.nanos(self.reset)
+    }
+
+    const fn nanos(&self, credits: u64) -> u64 {
+        credits.div_ceil(self.per_nano as u64)
+    }
 }
+
+/// Statuses are the same where all that can be asked of them is.
+impl PartialEq for Status {
+    fn eq(&self, other: &Self) -> bool {
+        let asked =
+            |it: &Self| (it.decision(), it.limit, it.remaining(), it.reset_after(), it.decided_by);
+        asked(self) == asked(other)
+    }
+}
+
+impl Eq for Status {}
 
 impl Verdict {
     pub(crate) const fn decision(self) -> Decision {
@@ -167,8 +226,8 @@ impl SetStatus {
         let mut verdict = Verdict::Allow;
         let mut decisive = None;
         for (index, status) in statuses.iter().enumerate() {
-            if status.verdict.rank() > verdict.rank() {
-                verdict = status.verdict;
+            if status.in_nanos().rank() > verdict.rank() {
+                verdict = status.in_nanos();
                 decisive = Some(index);
             }
         }
@@ -225,7 +284,7 @@ mod tests {
     use super::*;
 
     fn status(verdict: Verdict) -> Status {
-        Status { verdict, decided_by: DecidedBy::Store, limit: 1, remaining: 0, reset: 0 }
+        Status::plain(verdict, 1, 0, 0)
     }
 
     #[test]

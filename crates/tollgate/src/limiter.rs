@@ -2,7 +2,7 @@
 
 use crate::{
     clock::{Clock, SystemClock},
-    decision::{DecidedBy, Status, Verdict},
+    decision::{DecidedBy, Status},
     limit::Limit,
     step::{Ask, Moment, State, Step, concurrency::PermitId, narrow::Outgrown},
     store::Numbers,
@@ -44,12 +44,18 @@ pub struct Limiter<C = SystemClock> {
     clock: C,
     birth: Time,
     numbers: Numbers,
-    word: AtomicU64,
-    /// When the last charge was made: an earlier time counts as that.
-    latest: AtomicU64,
+    hot: Hot,
     /// Whether anything but the word decides: a grant, a ban.
     extra: AtomicBool,
     rest: Mutex<Rest>,
+}
+
+/// What every charge writes, on a cache line of its own: who reads the numbers is not disturbed.
+#[repr(align(64))]
+struct Hot {
+    word: AtomicU64,
+    /// When the last charge was made: an earlier time counts as that.
+    latest: AtomicU64,
 }
 
 /// What is not in the word.
@@ -78,8 +84,7 @@ impl<C: Clock> Limiter<C> {
             birth: clock.now(),
             clock,
             numbers: Numbers::new(&limit),
-            word: AtomicU64::new(0),
-            latest: AtomicU64::new(0),
+            hot: Hot { word: AtomicU64::new(0), latest: AtomicU64::new(0) },
             extra: AtomicBool::new(false),
             rest: Mutex::new(Rest { state, granted: 0, banned_until: Time::ZERO, permits: 0 }),
         }
@@ -176,31 +181,52 @@ impl<C: Clock> Limiter<C> {
         &self.clock
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide(&self, cost: u32, up_to: Option<u64>, now: Time, charging: Charging) -> Status {
-        if !self.extra.load(Acquire) {
-            let mut backoff = Backoff::default();
-            while let (edition, Some(narrow)) = self.numbers.read() {
-                let word = Word(&self.word).read();
-                let now = self.never_back(now);
-                let Ok((status, next)) = narrow.ask(word, now.nanos_since(self.birth), cost, up_to) else {
-                    self.rebase(now);
-                    continue;
-                };
-                if status.is_deny() || cost == 0 || charging == Charging::No {
-                    if self.numbers.is_current(edition) {
-                        return status;
-                    }
-                } else if Word(&self.word).try_lock(word) {
-                    let current = self.numbers.is_current(edition);
-                    self.latest.store(now.as_nanos(), Relaxed);
-                    Word(&self.word).unlock(if current { next } else { word });
-                    if current {
-                        return status;
-                    }
-                } else {
-                    backoff.wait();
-                }
+        match self.try_word(cost, up_to, now, charging) {
+            Some(status) => status,
+            None => self.decide_slowly(cost, up_to, now, charging),
+        }
+    }
+
+    /// The short way; `None` where the state is not one word, or somebody else was at it.
+    #[inline(always)]
+    fn try_word(&self, cost: u32, up_to: Option<u64>, now: Time, charging: Charging) -> Option<Status> {
+        if self.extra.load(Acquire) {
+            return None;
+        }
+        let (edition, narrow) = self.numbers.glance();
+        let word = Word(&self.hot.word);
+        let value = word.glance()?;
+        let now = self.never_back(now);
+        let (status, next) = narrow?.ask(value, now.nanos_since(self.birth), cost, up_to).ok()?;
+        if status.is_deny() || cost == 0 || charging == Charging::No {
+            return self.numbers.is_current(edition).then_some(status);
+        }
+        if !word.try_lock(value) {
+            return None;
+        }
+        if !self.numbers.is_current(edition) {
+            word.unlock(value);
+            return None;
+        }
+        self.hot.latest.store(now.as_nanos(), Relaxed);
+        word.unlock(next);
+        Some(status)
+    }
+
+    #[cold]
+    fn decide_slowly(&self, cost: u32, up_to: Option<u64>, now: Time, charging: Charging) -> Status {
+        let mut backoff = Backoff::default();
+        while !self.extra.load(Acquire) {
+            let (_, Some(narrow)) = self.numbers.read() else { break };
+            let since_birth = self.never_back(now).nanos_since(self.birth);
+            if narrow.ask(0, since_birth, 0, None) == Err(Outgrown) {
+                self.rebase(self.never_back(now));
+            }
+            backoff.wait();
+            if let Some(status) = self.try_word(cost, up_to, now, charging) {
+                return status;
             }
         }
         self.decide_at_rest(&mut self.rest(), cost, up_to, now, charging)
@@ -224,7 +250,7 @@ impl<C: Clock> Limiter<C> {
             let ask = Ask { at, cost: cost - paid, up_to };
             if banned_for > 0 && cost > 0 {
                 let idle = step.ask(state, &Ask { cost: 0, ..ask }).status;
-                return Status { verdict: Verdict::Deny(banned_for), decided_by: DecidedBy::Ban, ..idle };
+                return idle.refused(banned_for, DecidedBy::Ban);
             }
             let answer = step.ask(state, &ask);
             if !answer.status.is_deny() && ask.cost > 0 && charging == Charging::Yes {
@@ -233,9 +259,9 @@ impl<C: Clock> Limiter<C> {
             answer.status
         });
         let left = if status.is_deny() { rest.granted } else { rest.granted - paid };
-        status.remaining = status.remaining.saturating_add(left);
+        status.add_remaining(left);
         if !status.is_deny() && charging == Charging::Yes {
-            self.latest.fetch_max(now.as_nanos(), Relaxed);
+            self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
             rest.granted = left;
             rest.permits = permit.0;
         }
@@ -260,10 +286,10 @@ impl<C: Clock> Limiter<C> {
         let step = self.numbers.step();
         let at = self.moment(now);
         let (_, Some(narrow)) = self.numbers.read() else { return change(&step, &mut rest.state, at) };
-        let word = Word(&self.word).lock();
+        let word = Word(&self.hot.word).lock();
         let mut state = State::Words(narrow.widen(word));
         let changed = change(&step, &mut state, at);
-        Word(&self.word).unlock(match state {
+        Word(&self.hot.word).unlock(match state {
             State::Words(words) => narrow.narrow(words),
             _ => word,
         });
@@ -287,13 +313,13 @@ impl<C: Clock> Limiter<C> {
     fn turn_over(&self, rest: &mut Rest, step: Step, now: Time) {
         let at = self.moment(now);
         self.numbers.change(step, Some(at.since_birth), |old, new| {
-            let word = Word(&self.word).lock();
+            let word = Word(&self.hot.word).lock();
             let mut state = match &old.narrow {
                 Some(narrow) => State::Words(narrow.widen(word)),
                 None => std::mem::replace(&mut rest.state, State::Words([0, 0])),
             };
             new.step.convert(&old.step, &mut state, at);
-            Word(&self.word).unlock(match (&new.narrow, &state) {
+            Word(&self.hot.word).unlock(match (&new.narrow, &state) {
                 (Some(narrow), State::Words(words)) => narrow.narrow(*words),
                 _ => 0,
             });
@@ -303,7 +329,7 @@ impl<C: Clock> Limiter<C> {
 
     #[inline]
     fn never_back(&self, now: Time) -> Time {
-        now.max(Time::from_nanos(self.latest.load(Relaxed)))
+        now.max(Time::from_nanos(self.hot.latest.load(Relaxed)))
     }
 
     fn moment(&self, now: Time) -> Moment {

@@ -33,7 +33,7 @@ impl Backoff {
     }
 }
 
-const LOCKED: u64 = 1;
+const LOCKED: u64 = 1 << 63;
 
 /// A value of 63 bits and a lock bit. Whoever holds the lock may store; everyone may read.
 ///
@@ -47,7 +47,7 @@ impl Word<'_> {
     #[inline]
     pub(crate) fn read(&self) -> u64 {
         let raw = self.0.load(Ordering::Acquire);
-        if raw & LOCKED == 0 { raw >> 1 } else { self.read_slowly() }
+        if raw & LOCKED == 0 { raw } else { self.read_slowly() }
     }
 
     #[cold]
@@ -57,7 +57,7 @@ impl Word<'_> {
             backoff.wait();
             let raw = self.0.load(Ordering::Acquire);
             if raw & LOCKED == 0 {
-                return raw >> 1;
+                return raw;
             }
         }
     }
@@ -65,7 +65,7 @@ impl Word<'_> {
     /// The lock, if the value is still `value`.
     #[inline]
     pub(crate) fn try_lock(&self, value: u64) -> bool {
-        self.0.compare_exchange(value << 1, value << 1 | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        self.0.compare_exchange(value, value | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// The lock, and the value under it.
@@ -83,7 +83,7 @@ impl Word<'_> {
     /// Gives the lock back and leaves `value`.
     #[inline]
     pub(crate) fn unlock(&self, value: u64) {
-        self.0.store(value << 1, Ordering::Release);
+        self.0.store(value, Ordering::Release);
     }
 }
 
@@ -96,9 +96,16 @@ pub(crate) fn order_lock_before_look() {
 }
 
 impl Word<'_> {
+    /// As [`try_read`](Self::try_read), for a value that is locked from before it is used.
+    #[inline(always)]
+    pub(crate) fn glance(&self) -> Option<u64> {
+        let raw = self.0.load(Ordering::Acquire);
+        (raw & LOCKED == 0).then_some(raw)
+    }
+
     /// The value, unless somebody holds the lock.
     pub(crate) fn try_read(&self) -> Option<u64> {
         let raw = self.0.load(Ordering::SeqCst);
-        (raw & LOCKED == 0).then_some(raw >> 1)
+        (raw & LOCKED == 0).then_some(raw)
     }
 }

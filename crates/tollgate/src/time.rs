@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-/// A point on a [`Clock`](crate::Clock)'s line, in nanoseconds from wherever that line begins.
+/// A point on a [`Clock`](crate::Clock)'s line, in nanoseconds from wherever that line begins. The line is 146 years
+/// long; what would lie beyond is its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -17,16 +18,19 @@ impl Time {
     /// Where the line begins.
     pub const ZERO: Self = Self(0);
 
+    /// Where the line ends.
+    pub const END: Self = Self(1 << 62);
+
     /// The point `nanos` nanoseconds after the line's beginning.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
+        if nanos > Self::END.0 { Self::END } else { Self(nanos) }
     }
 
-    /// The point `micros` microseconds after the line's beginning, or the line's end where that is further.
+    /// The point `micros` microseconds after the line's beginning.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros.saturating_mul(1_000))
+        Self::from_nanos(micros.saturating_mul(1_000))
     }
 
     /// Nanoseconds since the line's beginning.
@@ -46,7 +50,7 @@ impl Add<Duration> for Time {
     type Output = Self;
 
     fn add(self, by: Duration) -> Self {
-        Self(self.0.saturating_add(nanos(by)))
+        Self::from_nanos(self.0.saturating_add(nanos(by)))
     }
 }
 
@@ -96,7 +100,7 @@ mod tests {
     #[test]
     fn arithmetic_saturates() {
         assert_eq!((Time::from_nanos(5) - Time::from_nanos(9)), Duration::ZERO);
-        assert_eq!(Time::from_nanos(5) + Duration::MAX, Time::from_nanos(u64::MAX));
-        assert_eq!(Time::from_micros(u64::MAX), Time::from_nanos(u64::MAX));
+        assert_eq!(Time::from_nanos(5) + Duration::MAX, Time::END);
+        assert_eq!(Time::from_micros(u64::MAX), Time::END);
     }
 }

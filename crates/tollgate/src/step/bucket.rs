@@ -13,12 +13,12 @@
 //! ```
 //!
 //! `unseen` is the due point of a key nobody has used: `(capacity - initial) * price`, which the credit line passes
-//! when an initially short bucket has filled. The words hold `due` as whole nanoseconds and the credits above them,
-//! so 2^63 nanoseconds (292 years) of any rate fit.
+//! when an initially short bucket has filled. The two words are the due point's 127 bits: 146 years of any rate, a full
+//! bucket of any size, and bookings beyond it fit.
 
 use super::{Answer, Ask, Moment, Words};
 use crate::{
-    decision::{DecidedBy, Status, Verdict},
+    decision::{Status, Verdict},
     rate::Rate,
 };
 
@@ -58,15 +58,9 @@ impl Bucket {
         let full = self.credits(self.capacity);
 
         let verdict = self.verdict(level + cost, ask);
-        let next_due = if verdict.is_deny() { due } else { due + cost };
-        let status = Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: self.capacity,
-            remaining: (full.saturating_sub(next_due - now) / u128::from(self.price)) as u32,
-            reset: self.until(next_due, now),
-        };
-        Answer { status, next: self.words(next_due) }
+        let next_due = if verdict.is_deny() { due } else { (due + cost).min(LAST_DUE) };
+        let status = Status::plain(verdict, self.capacity, (full.saturating_sub(next_due - now) / u128::from(self.price)) as u32, self.until(next_due, now));
+        Answer { status, next: to_words(next_due) }
     }
 
     fn verdict(&self, level: u128, ask: &Ask) -> Verdict {
@@ -94,7 +88,7 @@ impl Bucket {
     pub(crate) fn refund(&self, words: Words, at: Moment, units: u32) -> Words {
         let now = self.line(at);
         let due = self.due(words, now).saturating_sub(self.credits(units));
-        self.words(due.max(now).max(self.unseen))
+        to_words(due.max(now).max(self.unseen))
     }
 
     /// Nanoseconds until the key is as if never used.
@@ -111,7 +105,7 @@ impl Bucket {
             return [0, 0];
         }
         let level = mul_div_up(old_due - old_now, self.credits(self.capacity), from.credits(from.capacity));
-        self.words(self.line(at) + level)
+        to_words(self.line(at).saturating_add(level))
     }
 
     pub(crate) fn line(&self, at: Moment) -> u128 {
@@ -120,16 +114,7 @@ impl Bucket {
 
     /// The due point of what was consumed, or of a key never used where that is later.
     pub(crate) fn due(&self, words: Words, now: u128) -> u128 {
-        let stored = u128::from(words[0]) * u128::from(self.earn) + u128::from(words[1]);
-        stored.max(self.unseen).max(now)
-    }
-
-    pub(crate) fn words(&self, due: u128) -> Words {
-        let earn = u128::from(self.earn);
-        match u64::try_from(due / earn) {
-            Ok(nanos) if nanos < 1 << 63 => [nanos, (due % earn) as u64],
-            _ => [(1 << 63) - 1, 0],
-        }
+        from_words(words).max(self.unseen).max(now)
     }
 
     fn credits(&self, units: u32) -> u128 {
@@ -143,6 +128,18 @@ impl Bucket {
     fn until(&self, due: u128, now: u128) -> u64 {
         if due <= self.unseen.max(now) { 0 } else { self.nanos(due - now) }
     }
+}
+
+/// As far ahead as a due point can be.
+const LAST_DUE: u128 = (1 << 127) - 1;
+
+pub(crate) fn to_words(due: u128) -> Words {
+    let due = due.min(LAST_DUE);
+    [(due >> 64) as u64, due as u64]
+}
+
+pub(crate) fn from_words(words: Words) -> u128 {
+    u128::from(words[0]) << 64 | u128::from(words[1])
 }
 
 /// `a * b / c`, rounded up, saturating; the product may need all of 256 bits.

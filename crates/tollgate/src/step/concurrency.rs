@@ -6,7 +6,7 @@
 
 use super::{Ask, Moment};
 use crate::{
-    decision::{DecidedBy, Status, Verdict},
+    decision::{Status, Verdict},
     limit::{LimitError, nonzero, span},
 };
 use std::time::Duration;
@@ -66,13 +66,7 @@ impl Concurrency {
         };
         let charged = !verdict.is_deny() && ask.cost > 0;
         let last = if charged { self.max_hold } else { holders.last_in(ask.at) };
-        Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: self.limit,
-            remaining: u64::from(self.limit).saturating_sub(if charged { wanted } else { held }) as u32,
-            reset: last,
-        }
+        Status::plain(verdict, self.limit, u64::from(self.limit).saturating_sub(if charged { wanted } else { held }) as u32, last)
     }
 
     pub(crate) fn enter(&self, holders: &mut Holders, at: Moment, units: u32, permit: PermitId) {

@@ -6,7 +6,7 @@
 //! an entry.
 
 use super::{Ask, Moment};
-use crate::decision::{DecidedBy, Status, Verdict};
+use crate::decision::{Status, Verdict};
 use std::collections::VecDeque;
 
 /// The numbers of a log.
@@ -39,13 +39,7 @@ impl Log {
         };
         let charged = !verdict.is_deny() && ask.cost > 0;
         let newest = if charged { Some(self.entered(now)) } else { events.newest(gone.entries) };
-        Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: self.limit,
-            remaining: u64::from(self.limit).saturating_sub(if charged { wanted } else { used }) as u32,
-            reset: newest.map_or(0, |time| self.leaves_in(time, ask.at)),
-        }
+        Status::plain(verdict, self.limit, u64::from(self.limit).saturating_sub(if charged { wanted } else { used }) as u32, newest.map_or(0, |time| self.leaves_in(time, ask.at)))
     }
 
     pub(crate) fn commit(&self, events: &mut Events, at: Moment, cost: u32) {

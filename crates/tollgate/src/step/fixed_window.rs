@@ -9,7 +9,7 @@
 
 use super::{Answer, Ask, Moment, Words};
 use crate::{
-    decision::{DecidedBy, NEVER, Status, Verdict},
+    decision::{NEVER, Status, Verdict},
     limit::{LimitError, nonzero, span},
 };
 use std::time::Duration;
@@ -97,13 +97,7 @@ impl FixedWindow {
             _ => Verdict::Deny(open.ends_in),
         };
         let used = if verdict.is_deny() { open.used } else { wanted };
-        let status = Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: self.limit,
-            remaining: u64::from(self.limit).saturating_sub(used) as u32,
-            reset: open.ends_in,
-        };
+        let status = Status::plain(verdict, self.limit, u64::from(self.limit).saturating_sub(used) as u32, open.ends_in);
         Answer { status, next: [open.place + 1, used] }
     }
 

@@ -8,7 +8,7 @@
 //! Worst case admitted: `burst + amount * ceil(t / period)` in any time `t`.
 
 use super::{Answer, Ask, Moment, Words};
-use crate::decision::{DecidedBy, Status, Verdict};
+use crate::decision::{Status, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
@@ -37,13 +37,7 @@ impl Interval {
         } else {
             Level { consumed: wanted, untouched: false, ..level }
         };
-        let status = Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: self.burst,
-            remaining: u64::from(self.burst).saturating_sub(after.consumed) as u32,
-            reset: self.until_idle(after, ask.at),
-        };
+        let status = Status::plain(verdict, self.burst, u64::from(self.burst).saturating_sub(after.consumed) as u32, self.until_idle(after, ask.at));
         Answer { status, next: [after.refilled_at, after.consumed] }
     }
 

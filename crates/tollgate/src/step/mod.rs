@@ -22,7 +22,7 @@ pub(crate) mod smooth_bursty;
 pub(crate) mod smooth_warming_up;
 pub(crate) mod token_bucket;
 
-use crate::{decision::Status, limit::Limit};
+use crate::{decision::Status, limit::Limit, time::Time};
 use bucket::{Bucket, Overbooks};
 use concurrency::{Concurrency, Holders, PermitId};
 use events::{Events, Log};
@@ -40,12 +40,10 @@ pub(crate) struct Moment {
     pub(crate) unix: u64,
 }
 
-/// Where time stands still: 146 years after a limit's birth, or after 1970. It keeps every step's sums within 64 bits.
-const END_OF_TIME: u64 = 1 << 62;
-
 impl Moment {
+    /// A wall that stands past the end of a clock's line keeps every step's sums within 64 bits.
     pub(crate) fn new(since_birth: u64, unix: u64) -> Self {
-        Self { since_birth: since_birth.min(END_OF_TIME), unix: unix.min(END_OF_TIME) }
+        Self { since_birth, unix: unix.min(Time::END.as_nanos()) }
     }
 }
 

@@ -2,10 +2,9 @@
 //!
 //! The word is the due point in credits, counted from a `base` that moves along (a *rebase*) before the line outgrows
 //! the word. Rates whose lowest terms earn at most [`MOST_EARNED`] credits a nanosecond fit: 10/s, 7/s, 600000/s, 1 per
-//! 30 days, 999/s. The two divisions an answer needs are multiplications by numbers found when the limit was made. That
-//! it answers exactly as the wide bucket does is a property test.
+//! 30 days, 999/s. That it answers exactly as the wide bucket does is a property test.
 
-use super::bucket::{Bucket, Overbooks};
+use super::bucket::{Bucket, Overbooks, from_words, to_words};
 use crate::decision::{DecidedBy, Status, Verdict};
 
 /// Credits a nanosecond at most. With it the line lasts 26 days from base to rebase.
@@ -13,6 +12,8 @@ const MOST_EARNED: u64 = 1 << 10;
 /// Where the line is rebased, and how full a bucket may be: their sum leaves room for a lock bit, and for bookings.
 const LINE_END: u64 = 1 << 61;
 const FULLEST: u64 = 1 << 60;
+/// As far ahead as a word can be due: what is booked beyond that, a century at the least, is not booked further.
+const LAST_WORD: u64 = (1 << 63) - 1;
 
 /// A bucket's numbers, as words: a store keeps them in atomics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +27,6 @@ pub(crate) struct Narrow {
     full: u64,
     free: u64,
     unseen: u64,
-    by_price: Divisor,
-    by_earn: Divisor,
     capacity: u32,
     overbooks: Overbooks,
 }
@@ -53,15 +52,13 @@ impl Narrow {
             free: u64::from(bucket.free) * bucket.price,
             // At most a full bucket's credits ahead of the base, so it fits.
             unseen: bucket.unseen.saturating_sub(line) as u64,
-            by_price: Divisor::new(bucket.price),
-            by_earn: Divisor::new(bucket.earn),
             capacity: bucket.capacity,
             overbooks: bucket.overbooks,
         })
     }
 
     /// How the charge stands, and the word that follows if it is made.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ask(
         &self,
         word: u64,
@@ -69,109 +66,72 @@ impl Narrow {
         cost: u32,
         up_to: Option<u64>,
     ) -> Result<(Status, u64), Outgrown> {
-        let elapsed = since_birth.min(super::END_OF_TIME).saturating_sub(self.base);
+        let elapsed = since_birth.saturating_sub(self.base);
         if elapsed > self.span {
             return Err(Outgrown);
         }
-        let now = elapsed * self.earn;
+        // Read between two changes the numbers may not fit each other; then the answer is thrown away, but the sums
+        // must not panic before that is found out.
+        let now = elapsed.wrapping_mul(self.earn);
         let untouched = now.max(self.unseen);
         let due = word.max(untouched);
-        let (verdict, charged) = if cost > self.capacity {
-            (Verdict::Never, due)
-        } else {
-            let charged = due + u64::from(cost) * self.price;
-            (self.verdict(charged - now, cost, up_to), charged)
-        };
-        let next = if verdict.is_deny() || charged >= 1 << 63 { due } else { charged };
+        let charged = due.wrapping_add(u64::from(cost).wrapping_mul(self.price));
+        let verdict = self.verdict(charged.wrapping_sub(now), cost, up_to);
+        let next = if verdict.is_deny() { due } else { charged.min(LAST_WORD) };
+        let level = next.wrapping_sub(now);
         let status = Status {
-            verdict: if charged >= 1 << 63 { Verdict::Deny(charged - now - self.full) } else { verdict },
+            verdict,
             decided_by: DecidedBy::Store,
             limit: self.capacity,
-            remaining: self.by_price.divide(self.full.saturating_sub(next - now)) as u32,
-            reset: if next <= untouched { 0 } else { self.nanos(next - now) },
+            left: self.full.saturating_sub(level),
+            reset: if next == untouched { 0 } else { level },
+            per_unit: self.price,
+            per_nano: self.earn as u32,
         };
         Ok((status, next))
     }
 
-    #[inline]
+    #[inline(always)]
     fn verdict(&self, level: u64, cost: u32, up_to: Option<u64>) -> Verdict {
-        if level <= self.free || cost == 0 {
-            return Verdict::Allow;
-        }
-        self.over(level, up_to)
-    }
-
-    #[cold]
-    fn over(&self, level: u64, up_to: Option<u64>) -> Verdict {
-        let patience = match self.overbooks {
-            Overbooks::Yes => up_to.unwrap_or(0),
-            Overbooks::No if level > self.full => return Verdict::Deny(self.nanos(level - self.full)),
-            Overbooks::No => up_to.unwrap_or(u64::MAX),
-        };
-        match self.nanos(level - self.free) {
-            wait if wait <= patience => Verdict::Wait(wait),
-            wait => Verdict::Deny(wait - patience),
+        if cost > self.capacity {
+            Verdict::Never
+        } else if level <= self.free || cost == 0 {
+            Verdict::Allow
+        } else if up_to.is_none() && self.overbooks == Overbooks::Yes {
+            Verdict::Deny(level.wrapping_sub(self.free))
+        } else {
+            over(level, self.free, self.full, self.overbooks, up_to.map(|up_to| up_to.saturating_mul(self.earn)))
         }
     }
+}
 
-    /// Rounded up.
-    #[inline]
-    fn nanos(&self, credits: u64) -> u64 {
-        if self.earn == 1 { credits } else { self.by_earn.divide(credits + self.earn - 1) }
+/// The verdict on a level above what is free, when the charge may wait; all in credits.
+#[cold]
+fn over(level: u64, free: u64, full: u64, overbooks: Overbooks, up_to: Option<u64>) -> Verdict {
+    let patience = match overbooks {
+        Overbooks::Yes => up_to.unwrap_or(0),
+        Overbooks::No if level > full => return Verdict::Deny(level - full),
+        Overbooks::No => up_to.unwrap_or(u64::MAX),
+    };
+    match level.wrapping_sub(free) {
+        wait if wait <= patience => Verdict::Wait(wait),
+        wait => Verdict::Deny(wait - patience),
     }
 }
 
-/// Division by a fixed number, as a multiplication: exact for dividends below 2^63.
-///
-/// With `2^(shift-1) < divisor <= 2^shift`, `magic = ceil(2^(63 + shift) / divisor)` errs by less than `2^shift` over
-/// `2^(63 + shift)`, which is too little to reach the next quotient.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Divisor {
-    magic: u64,
-    shift: u32,
-}
-
-impl Divisor {
-    pub(crate) fn new(divisor: u64) -> Self {
-        let shift = 64 - (divisor - 1).leading_zeros();
-        let magic = (1_u128 << (63 + shift)).div_ceil(u128::from(divisor));
-        Self { magic: magic as u64, shift }
-    }
-
-    #[inline]
-    pub(crate) fn divide(self, dividend: u64) -> u64 {
-        ((u128::from(dividend << 1) * u128::from(self.magic)) >> 64) as u64 >> self.shift
-    }
-}
-
-/// How many words [`Narrow`] takes.
-pub(crate) const NARROW_WORDS: usize = 10;
+/// How many words [`Narrow`] takes: a cache line.
+pub(crate) const NARROW_WORDS: usize = 8;
 
 impl Narrow {
     pub(crate) fn to_words(self) -> [u64; NARROW_WORDS] {
-        let flags = u64::from(self.capacity) << 32
-            | u64::from(self.by_price.shift) << 16
-            | u64::from(self.by_earn.shift) << 8
-            | u64::from(self.overbooks == Overbooks::Yes) << 1
-            | 1;
-        [
-            flags,
-            self.base,
-            self.span,
-            self.earn,
-            self.price,
-            self.full,
-            self.free,
-            self.unseen,
-            self.by_price.magic,
-            self.by_earn.magic,
-        ]
+        let flags = u64::from(self.capacity) << 32 | u64::from(self.overbooks == Overbooks::Yes) << 1 | 1;
+        [flags, self.base, self.span, self.earn, self.price, self.full, self.free, self.unseen]
     }
 
     /// What [`to_words`](Self::to_words) wrote; `None` for words that are all zero.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn from_words(words: [u64; NARROW_WORDS]) -> Option<Self> {
-        let [flags, base, span, earn, price, full, free, unseen, price_magic, earn_magic] = words;
+        let [flags, base, span, earn, price, full, free, unseen] = words;
         (flags & 1 == 1).then_some(Self {
             base,
             span,
@@ -180,8 +140,6 @@ impl Narrow {
             full,
             free,
             unseen,
-            by_price: Divisor { magic: price_magic, shift: (flags >> 16) as u32 & 0xff },
-            by_earn: Divisor { magic: earn_magic, shift: (flags >> 8) as u32 & 0xff },
             capacity: (flags >> 32) as u32,
             overbooks: if flags & 2 == 2 { Overbooks::Yes } else { Overbooks::No },
         })
@@ -189,16 +147,16 @@ impl Narrow {
 
     /// The word in the wide bucket's form, and back. What lies before the base is as if never used.
     pub(crate) fn widen(&self, word: u64) -> super::Words {
-        if word == 0 {
-            return [0, 0];
-        }
-        [self.base.saturating_add(word / self.earn), word % self.earn]
+        if word == 0 { [0, 0] } else { to_words(self.line() + u128::from(word)) }
     }
 
     pub(crate) fn narrow(&self, words: super::Words) -> u64 {
-        let due = u128::from(words[0]) * u128::from(self.earn) + u128::from(words[1]);
-        let line = u128::from(self.base) * u128::from(self.earn);
-        u64::try_from(due.saturating_sub(line)).unwrap_or(u64::MAX).min((1 << 63) - 1)
+        let due = from_words(words).saturating_sub(self.line());
+        u64::try_from(due).unwrap_or(u64::MAX).min(LAST_WORD)
+    }
+
+    fn line(&self) -> u128 {
+        u128::from(self.base) * u128::from(self.earn)
     }
 }
 
@@ -210,15 +168,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
-
-        #[test]
-        fn division_by_multiplication_is_exact(dividend in 0..1_u64 << 63, divisor in 1..1_u64 << 62, small in 1..5000_u64) {
-            for divisor in [divisor, small, divisor.next_power_of_two() / 2 + 1, divisor >> 30 | 1] {
-                for dividend in [dividend, dividend / divisor * divisor, (dividend / divisor * divisor).saturating_sub(1)] {
-                    prop_assert_eq!(Divisor::new(divisor).divide(dividend), dividend / divisor, "by {}", divisor);
-                }
-            }
-        }
 
         /// One word answers as two do, over any history.
         #[test]

@@ -11,7 +11,7 @@
 
 use super::{Answer, Ask, Moment, Words};
 use crate::{
-    decision::{DecidedBy, Status, Verdict},
+    decision::{Status, Verdict},
     limit::{LimitError, nonzero, span},
 };
 use std::time::Duration;
@@ -53,13 +53,7 @@ impl SlidingCounter {
             counters.current += ask.cost;
         }
         let left = self.weighed(self.limit).saturating_sub(self.used(counters, ask.at));
-        let status = Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: self.limit,
-            remaining: (left / u128::from(self.window)) as u32,
-            reset: self.until_idle(counters, ask.at),
-        };
+        let status = Status::plain(verdict, self.limit, (left / u128::from(self.window)) as u32, self.until_idle(counters, ask.at));
         Answer { status, next: write(counters) }
     }
 

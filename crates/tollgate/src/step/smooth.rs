@@ -18,7 +18,7 @@
 
 use super::{Answer, Ask, Moment, Words};
 use crate::{
-    decision::{DecidedBy, Status, Verdict},
+    decision::{Status, Verdict},
     rate::Rate,
 };
 
@@ -104,13 +104,7 @@ impl Smooth {
         };
         let synced = self.resync(held, now);
         let after = if verdict.is_deny() || ask.cost == 0 { synced } else { self.spend(synced, ask.cost) };
-        let status = Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: (self.max as u32).max(1),
-            remaining: after.permits.max(0.0) as u32,
-            reset: self.until_idle(after, now),
-        };
+        let status = Status::plain(verdict, (self.max as u32).max(1), after.permits.max(0.0) as u32, self.until_idle(after, now));
         Answer { status, next: write(after) }
     }
 
@@ -161,18 +155,33 @@ impl Smooth {
         Stored { next: now, permits: self.max.min(held.permits + fresh) }
     }
 
-    /// Gives back what a charge took: first the time booked, then stored permits.
+    /// Gives back what a charge took. Permits that are still stored were not the newest to be used up, so where there are
+    /// some the charge spent stored ones, and gets back what they cost; else it booked fresh ones first.
     pub(crate) fn refund(&self, words: Words, at: Moment, units: u32) -> Words {
+        if words == [0, 0] {
+            return words;
+        }
         let now = at.since_birth / 1_000;
-        let unseen = self.resync(self.read([0, 0]), now);
         let mut held = self.resync(self.read(words), now);
-        let mut units = f64::from(units);
-        let booked = (held.next - now.min(held.next)) as f64 / self.stable;
+        let units = f64::from(units);
+        if held.permits > 0.0 && self.warm.is_some() {
+            let restored = units.min(self.max - held.permits);
+            let paid = self.price(held.permits + restored, restored);
+            let booked = held.next.saturating_sub(now);
+            held.permits += if paid <= booked { restored } else { restored * (booked as f64 / paid as f64) };
+            held.next -= paid.min(booked);
+            return write(held);
+        }
+        let booked = held.next.saturating_sub(now) as f64 / self.stable;
         let unbooked = booked.min(units);
         held.next = held.next.saturating_sub((unbooked * self.stable) as u64).max(now);
-        units -= unbooked;
-        held.permits = (held.permits + units).min(unseen.permits.max(held.permits));
+        held.permits = (held.permits + (units - unbooked)).min(self.unseen_permits(now).max(held.permits));
         write(held)
+    }
+
+    /// What a key never used has stored.
+    fn unseen_permits(&self, now: u64) -> f64 {
+        self.resync(self.read([0, 0]), now).permits
     }
 
     pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {

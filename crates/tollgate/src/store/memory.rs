@@ -497,13 +497,8 @@ impl<C: Clock> MemoryStore<C> {
     /// The answer to a key for which there is no room.
     pub(super) fn full(&self, entry: &Entry, left: u64) -> Status {
         self.refused_full.fetch_add(1, Relaxed);
-        Status {
-            verdict: Verdict::Deny(left),
-            decided_by: DecidedBy::FullTable,
-            limit: entry.numbers.step().limit(),
-            remaining: 0,
-            reset: left,
-        }
+        let limit = entry.numbers.step().limit();
+        Status::plain(Verdict::Allow, limit, 0, left).refused(left, DecidedBy::FullTable)
     }
 
     /// Moves the base of a limit's words along before the line outgrows them.
@@ -731,7 +726,7 @@ impl<C: Clock> Landlord for Owner<'_, C> {
         let since_birth = self.now.nanos_since(entry.birth);
         let left = match narrow {
             Some(narrow) => {
-                narrow.ask(words[0], since_birth, 0, None).map_or(u64::MAX, |(status, _)| status.reset)
+                narrow.ask(words[0], since_birth, 0, None).map_or(u64::MAX, |(status, _)| status.reset_nanos())
             }
             None if step.is_boxed() => {
                 let at = self.store.moment(entry, self.now);

@@ -51,6 +51,15 @@ impl Numbers {
         }
     }
 
+    /// The numbers as they are just now: to be thrown away unless the edition [is current](Self::is_current) afterwards.
+    #[inline(always)]
+    pub(crate) fn glance(&self) -> (Edition, Option<Narrow>) {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        let words = std::array::from_fn(|word| self.narrow[word].load(Ordering::Relaxed));
+        // An odd sequence is nobody's edition: it has moved on by the time the change is over.
+        (Edition(sequence & !1), Narrow::from_words(words))
+    }
+
     /// The step in force at that edition or a later one.
     pub(crate) fn step(&self) -> Guard<Arc<Step>> {
         self.step.load()
@@ -66,9 +75,10 @@ impl Numbers {
     }
 
     /// Whether that edition is still in force; certain until the slot's lock is given back.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_current(&self, edition: Edition) -> bool {
         crate::sync::order_lock_before_look();
+        fence(Ordering::Acquire);
         self.sequence.load(Ordering::SeqCst) == edition.0
     }
 

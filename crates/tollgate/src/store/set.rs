@@ -247,8 +247,8 @@ impl<C: Clock> MemoryStore<C> {
                 Some(_) if refused && !told.status.is_deny() => {
                     // The set was refused, so this charge was not made and shows what is left untouched.
                     let idle = place.step.ask(body.state(), &Ask { cost: 0, ..told.ask }).status;
-                    told.status.remaining = idle.remaining.saturating_add(told.granted);
-                    told.status.reset = idle.reset;
+                    told.status = Status { verdict: told.status.verdict, ..idle };
+                    told.status.add_remaining(told.granted);
                 }
                 _ => {}
             }
@@ -279,14 +279,13 @@ impl<C: Clock> MemoryStore<C> {
         }
         if extra.banned_for(now) > 0 && part.cost > 0 {
             let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
-            let verdict = Verdict::Deny(extra.banned_for(now));
-            let status = Status { verdict, decided_by: DecidedBy::Ban, ..idle };
+            let status = idle.refused(extra.banned_for(now), DecidedBy::Ban);
             return Told { status, answer: None, ask, granted: 0 };
         }
         let answer = place.step.ask(body.state(), &ask);
         let mut status = answer.status;
         let left = if status.is_deny() { extra.granted } else { extra.granted - granted };
-        status.remaining = status.remaining.saturating_add(left);
+        status.add_remaining(left);
         // Beyond 32 bits no limit gives that much.
         if part.cost - u64::from(granted) > u64::from(cost) {
             status.verdict = Verdict::Never;

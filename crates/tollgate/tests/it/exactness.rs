@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::time::Duration;
 use tollgate::{
     Bounds, Charge, Clock, Decision, KeyedLimiter, Limiter, ManualClock, MemoryStore, Rate, Retry,
-    SmoothBursty, TokenBucket,
+    SmoothBursty, SmoothWarmingUp, TokenBucket,
 };
 
 const MICROSECOND: Duration = Duration::from_micros(1);
@@ -111,6 +111,42 @@ proptest! {
         let full = Limiter::with_clock(limit.clone(), ManualClock::new());
         prop_assert!(limiter.peek(0).remaining() <= limiter.peek(0).limit());
         prop_assert!(limiter.peek(0).remaining() >= full.peek(0).remaining(), "{:?}", limit);
+    }
+}
+
+/// A turn that is cancelled before it is due leaves a smooth limiter as it was, warm or cold.
+#[test]
+fn a_cancelled_turn_on_a_smooth_limiter_leaves_no_trace() {
+    let second = Duration::from_secs(1);
+    let rate = Rate::per_second(5).unwrap();
+    let limits: [tollgate::Limit; 2] =
+        [SmoothWarmingUp::new(rate, second).unwrap().into(), SmoothBursty::new(rate).into()];
+    for limit in limits {
+        let limiter = Limiter::with_clock(limit.clone(), ManualClock::new());
+        limiter.clock().advance(2 * second);
+        assert!(limiter.check().is_allow());
+        let _ = limiter.reserve(4, Duration::MAX);
+        for cost in [1, 3] {
+            let before = limiter.peek(1);
+            assert!(!limiter.reserve(cost, Duration::MAX).is_deny());
+            limiter.refund(cost);
+            assert_eq!(limiter.peek(1), before, "{limit:?} after a cancelled {cost}");
+        }
+    }
+}
+
+/// Debt a hundred thousand years deep is still debt.
+#[test]
+fn debt_is_kept_however_slow_the_rate() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(56 * 365 * 86_400));
+    for (rate, burst) in
+        [(per(1, Duration::from_secs(86_400)), 100_000), (per(1, Duration::from_secs(30 * 86_400)), u32::MAX)]
+    {
+        let limiter = Limiter::with_clock(TokenBucket::new(rate, burst).unwrap(), clock.clone());
+        assert!(limiter.check_n(burst).is_allow());
+        assert_eq!(limiter.peek(0).remaining(), 0, "{rate}");
+        assert!(limiter.check().is_deny());
     }
 }
 
