@@ -1,2 +1,30 @@
-//! x
-fn main() {}
+//! The binary `tollgate`.
+
+mod args;
+mod demo;
+mod replay;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::{io, process::ExitCode};
+
+fn main() -> ExitCode {
+    let done = match Args::parse().command {
+        Command::Replay(args) => replay::run(&args),
+        Command::Demo(args) => demo::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the output has seen enough, as `head` does.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            let misused = error.is::<replay::BadLimits>();
+            ExitCode::from(if misused { args::EXIT_MISUSED } else { args::EXIT_FAILED })
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

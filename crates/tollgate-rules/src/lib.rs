@@ -1,1 +1,30 @@
-//! x
+//! The grammar of limits: what people write, turned into what [`tollgate`] computes with.
+//!
+//! ```
+//! use tollgate_rules::{ParsedLimit, parse_limit};
+//!
+//! let parsed = parse_limit("token_bucket: { rate: 10/s, burst: 5 }")?;
+//! let ParsedLimit::Limit(limit) = parsed else { panic!("a token bucket is a charge") };
+//! assert_eq!(limit.name(), "token_bucket");
+//! # Ok::<(), tollgate_rules::Mistakes>(())
+//! ```
+//!
+//! - [`parse_rate`], [`parse_duration`] and [`parse_size`] read one quantity.
+//! - [`parse_limit`] reads one limit: an algorithm's name and its numbers, in YAML.
+//! - [`Mistakes`] lists everything that is wrong with a text at once, each with its path and place.
+//!
+//! Text is read into a raw form that knows where everything stands, and turned into the domain type once. Nothing is
+//! guessed: an unknown name, a key given twice or a quantity that would have to be rounded is a mistake, and zero never
+//! means unlimited.
+
+mod decode;
+mod limit;
+mod mistake;
+mod nearest;
+mod quantity;
+mod yaml;
+
+pub use limit::{ParsedLimit, parse_limit};
+pub use mistake::{Mistake, Mistakes};
+pub use nearest::nearest;
+pub use quantity::{Problem, Quantity, QuantityError, parse_duration, parse_rate, parse_size};

@@ -32,16 +32,24 @@ pub trait Clock {
 /// elsewhere.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
-    line: quanta::Clock,
-    origin: u64,
+    line: Line,
     anchor: &'static Anchor,
+}
+
+/// Where the ticks began, and what they are worth: calibrated by quanta, converted here without its second look at which
+/// clock it is.
+#[derive(Clone, Debug)]
+struct Line {
+    ticks: quanta::Clock,
+    origin: u64,
+    /// Nanoseconds that 2^62 ticks take.
+    worth: u64,
 }
 
 /// One a process, so that every [`SystemClock`] measures along the same line.
 #[derive(Debug)]
 struct Anchor {
-    line: quanta::Clock,
-    origin: u64,
+    line: Line,
     /// Unix time less line time.
     offset: AtomicU64,
     set_at: AtomicU64,
@@ -56,11 +64,12 @@ impl SystemClock {
     pub fn new() -> Self {
         static ANCHOR: OnceLock<Anchor> = OnceLock::new();
         let anchor = ANCHOR.get_or_init(|| {
-            let line = quanta::Clock::new();
-            let origin = line.raw();
-            Anchor { line, origin, offset: AtomicU64::new(unix_now()), set_at: AtomicU64::new(0) }
+            let ticks = quanta::Clock::new();
+            let worth = ticks.delta_as_nanos(0, 1 << 62);
+            let line = Line { origin: ticks.raw(), worth, ticks };
+            Anchor { line, offset: AtomicU64::new(unix_now()), set_at: AtomicU64::new(0) }
         });
-        Self { line: anchor.line.clone(), origin: anchor.origin, anchor }
+        Self { line: anchor.line.clone(), anchor }
     }
 }
 
@@ -73,9 +82,10 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     const MONOTONIC: bool = true;
 
-    #[inline]
+    #[inline(always)]
     fn now(&self) -> Time {
-        Time::from_nanos(self.line.delta_as_nanos(self.origin, self.line.raw()))
+        let ticks = self.line.ticks.raw().wrapping_sub(self.line.origin);
+        Time::measured(((u128::from(ticks) * u128::from(self.line.worth)) >> 62) as u64)
     }
 
     fn unix(&self, at: Time) -> u64 {

@@ -175,8 +175,7 @@ impl Status {
 /// Statuses are the same where all that can be asked of them is.
 impl PartialEq for Status {
     fn eq(&self, other: &Self) -> bool {
-        let asked =
-            |it: &Self| (it.decision(), it.limit, it.remaining(), it.reset_after(), it.decided_by);
+        let asked = |it: &Self| (it.decision(), it.limit, it.remaining(), it.reset_after(), it.decided_by);
         asked(self) == asked(other)
     }
 }

@@ -4,21 +4,20 @@ use crate::{
     clock::{Clock, SystemClock},
     decision::{DecidedBy, Status},
     limit::Limit,
-    step::{Ask, Moment, State, Step, concurrency::PermitId, narrow::Outgrown},
+    step::{
+        Ask, Moment, State, Step,
+        concurrency::PermitId,
+        narrow::{Narrow, Outgrown},
+    },
     store::Numbers,
-    sync::{AtomicU64, Backoff, Word},
+    sync::{
+        AtomicBool, AtomicU64, Backoff, LOCKED, Mutex, MutexGuard,
+        Ordering::{Acquire, Relaxed, Release},
+        Word, hold,
+    },
     time::{Time, nanos},
 };
-use std::{
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{
-            AtomicBool,
-            Ordering::{Acquire, Relaxed, Release},
-        },
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 /// One bucket of any limit, shared by reference.
 ///
@@ -45,8 +44,9 @@ pub struct Limiter<C = SystemClock> {
     birth: Time,
     numbers: Numbers,
     hot: Hot,
-    /// Whether anything but the word decides: a grant, a ban.
-    extra: AtomicBool,
+    /// Whether the word stays locked, because not it alone decides: the state is not one word, or there is a grant or a
+    /// ban. Changed under the mutex.
+    parked: AtomicBool,
     rest: Mutex<Rest>,
 }
 
@@ -60,6 +60,9 @@ struct Hot {
 
 /// What is not in the word.
 struct Rest {
+    /// The word, while it is parked.
+    word: u64,
+    /// The state, where it is not one word.
     state: State,
     granted: u32,
     banned_until: Time,
@@ -80,43 +83,52 @@ impl<C: Clock> Limiter<C> {
     pub fn with_clock(limit: impl Into<Limit>, clock: C) -> Self {
         let limit = limit.into();
         let state = Step::new(&limit).unseen();
+        let birth = clock.now();
         Self {
-            birth: clock.now(),
+            birth,
             clock,
-            numbers: Numbers::new(&limit),
-            hot: Hot { word: AtomicU64::new(0), latest: AtomicU64::new(0) },
-            extra: AtomicBool::new(false),
-            rest: Mutex::new(Rest { state, granted: 0, banned_until: Time::ZERO, permits: 0 }),
+            numbers: Numbers::new(&limit, birth),
+            hot: Hot { word: AtomicU64::new(LOCKED), latest: AtomicU64::new(0) },
+            // The first to come finds out whether the word can be given back.
+            parked: AtomicBool::new(true),
+            rest: Mutex::new(Rest { word: 0, state, granted: 0, banned_until: Time::ZERO, permits: 0 }),
         }
     }
 
     /// Charges one unit.
     #[inline]
     pub fn check(&self) -> Status {
-        self.check_at(1, self.clock.now())
+        self.check_n(1)
     }
 
     /// Charges `cost` units; all of them, or none.
     #[inline]
     pub fn check_n(&self, cost: u32) -> Status {
-        self.check_at(cost, self.clock.now())
+        let now = self.clock.now();
+        if C::MONOTONIC { self.decide(cost, now, Charging::Yes) } else { self.check_at(cost, now) }
     }
 
     /// Charges at the caller's own time, a point on this limiter's clock. A time before one already used counts as that
     /// one.
     #[inline]
     pub fn check_at(&self, cost: u32, now: Time) -> Status {
-        self.decide(cost, None, now, Charging::Yes)
+        let now = self.never_back(now);
+        let status = self.decide(cost, now, Charging::Yes);
+        if !status.is_deny() && cost > 0 {
+            // Racing threads may leave the earlier of two times; both were now.
+            self.hot.latest.store(now.as_nanos(), Relaxed);
+        }
+        status
     }
 
     /// What [`check_n`](Self::check_n) would answer, charging nothing.
     pub fn peek(&self, cost: u32) -> Status {
-        self.decide(cost, None, self.clock.now(), Charging::No)
+        self.decide(cost, self.never_back(self.clock.now()), Charging::No)
     }
 
     /// Books `cost` units, waiting up to `up_to` for the turn; a longer wait is a refusal that charges nothing.
     pub fn reserve(&self, cost: u32, up_to: Duration) -> Status {
-        self.decide(cost, Some(nanos(up_to)), self.clock.now(), Charging::Yes)
+        self.decide_slowly(Miss::Long, cost, Some(nanos(up_to)), self.clock.now(), Charging::Yes)
     }
 
     /// Takes up to `units` off the newest live use.
@@ -133,14 +145,15 @@ impl<C: Clock> Limiter<C> {
     pub fn grant(&self, units: u32) {
         let mut rest = self.rest();
         rest.granted = rest.granted.saturating_add(units);
-        self.extra.store(true, Release);
+        self.with_state(&mut rest, self.clock.now(), |_, _, _| ());
     }
 
     /// Refuses everything for this long from now. Zero lifts the ban.
     pub fn ban(&self, lasting: Duration) {
         let mut rest = self.rest();
-        rest.banned_until = self.clock.now() + lasting;
-        self.extra.store(true, Release);
+        let now = self.never_back(self.clock.now());
+        rest.banned_until = now + lasting;
+        self.with_state(&mut rest, now, |_, _, _| ());
     }
 
     /// Enters a concurrency limit. Where the status allows, the permit is to be given back to [`leave`](Self::leave).
@@ -181,52 +194,50 @@ impl<C: Clock> Limiter<C> {
         &self.clock
     }
 
+    /// The short way where there is one: no lock but the word's own, no mutex.
     #[inline(always)]
-    fn decide(&self, cost: u32, up_to: Option<u64>, now: Time, charging: Charging) -> Status {
-        match self.try_word(cost, up_to, now, charging) {
-            Some(status) => status,
-            None => self.decide_slowly(cost, up_to, now, charging),
+    fn decide(&self, cost: u32, now: Time, charging: Charging) -> Status {
+        match self.try_word(cost, now, charging) {
+            Ok(status) => status,
+            Err(why) => self.decide_slowly(why, cost, None, now, charging),
         }
     }
 
-    /// The short way; `None` where the state is not one word, or somebody else was at it.
     #[inline(always)]
-    fn try_word(&self, cost: u32, up_to: Option<u64>, now: Time, charging: Charging) -> Option<Status> {
-        if self.extra.load(Acquire) {
-            return None;
-        }
+    fn try_word(&self, cost: u32, now: Time, charging: Charging) -> Result<Status, Miss> {
         let (edition, narrow) = self.numbers.glance();
         let word = Word(&self.hot.word);
-        let value = word.glance()?;
-        let now = self.never_back(now);
-        let (status, next) = narrow?.ask(value, now.nanos_since(self.birth), cost, up_to).ok()?;
-        if status.is_deny() || cost == 0 || charging == Charging::No {
-            return self.numbers.is_current(edition).then_some(status);
+        let value = word.glance().ok_or(Miss::Busy)?;
+        let (status, next) = narrow.ask_quickly(value, now, cost).ok_or(Miss::Long)?;
+        if !status.is_allow() || cost == 0 || charging == Charging::No {
+            return if self.numbers.is_current(edition) { Ok(status) } else { Err(Miss::Busy) };
         }
         if !word.try_lock(value) {
-            return None;
+            return Err(Miss::Busy);
         }
         if !self.numbers.is_current(edition) {
             word.unlock(value);
-            return None;
+            return Err(Miss::Busy);
         }
-        self.hot.latest.store(now.as_nanos(), Relaxed);
         word.unlock(next);
-        Some(status)
+        Ok(status)
     }
 
     #[cold]
-    fn decide_slowly(&self, cost: u32, up_to: Option<u64>, now: Time, charging: Charging) -> Status {
+    fn decide_slowly(
+        &self,
+        mut why: Miss,
+        cost: u32,
+        up_to: Option<u64>,
+        now: Time,
+        charging: Charging,
+    ) -> Status {
         let mut backoff = Backoff::default();
-        while !self.extra.load(Acquire) {
-            let (_, Some(narrow)) = self.numbers.read() else { break };
-            let since_birth = self.never_back(now).nanos_since(self.birth);
-            if narrow.ask(0, since_birth, 0, None) == Err(Outgrown) {
-                self.rebase(self.never_back(now));
-            }
+        while why == Miss::Busy && !self.parked.load(Acquire) {
             backoff.wait();
-            if let Some(status) = self.try_word(cost, up_to, now, charging) {
-                return status;
+            match self.try_word(cost, now, charging) {
+                Ok(status) => return status,
+                Err(again) => why = again,
             }
         }
         self.decide_at_rest(&mut self.rest(), cost, up_to, now, charging)
@@ -265,14 +276,11 @@ impl<C: Clock> Limiter<C> {
             rest.granted = left;
             rest.permits = permit.0;
         }
-        if rest.granted == 0 && banned_for == 0 {
-            self.extra.store(false, Release);
-        }
         status
     }
 
     fn update<R>(&self, change: impl FnOnce(&Step, &mut State, Moment) -> R) -> R {
-        self.with_state(&mut self.rest(), self.never_back(self.clock.now()), change)
+        self.with_state(&mut self.rest(), self.clock.now(), change)
     }
 
     /// Runs `change` on the state, wherever it is.
@@ -282,29 +290,44 @@ impl<C: Clock> Limiter<C> {
         now: Time,
         change: impl FnOnce(&Step, &mut State, Moment) -> R,
     ) -> R {
-        self.rebase_at_rest(rest, now);
-        let step = self.numbers.step();
-        let at = self.moment(now);
-        let (_, Some(narrow)) = self.numbers.read() else { return change(&step, &mut rest.state, at) };
-        let word = Word(&self.hot.word).lock();
-        let mut state = State::Words(narrow.widen(word));
-        let changed = change(&step, &mut state, at);
-        Word(&self.hot.word).unlock(match state {
-            State::Words(words) => narrow.narrow(words),
-            _ => word,
-        });
+        let now = self.never_back(now);
+        self.rebase(rest, now);
+        let word = self.take_word(rest);
+        let (_, narrow) = self.numbers.read();
+        let mut state = match narrow {
+            Some(narrow) => State::Words(narrow.widen(word, self.birth)),
+            None => std::mem::replace(&mut rest.state, State::Words([0, 0])),
+        };
+        let changed = change(&self.numbers.step(), &mut state, self.moment(now));
+        self.put_word(rest, narrow, state, now);
         changed
     }
 
-    #[cold]
-    fn rebase(&self, now: Time) {
-        self.rebase_at_rest(&mut self.rest(), now);
+    /// The word, locked; parked words already are.
+    fn take_word(&self, rest: &Rest) -> u64 {
+        if self.parked.load(Acquire) { rest.word } else { Word(&self.hot.word).lock() }
     }
 
-    fn rebase_at_rest(&self, rest: &mut Rest, now: Time) {
+    /// Writes the state. The word is given back where nothing but the word decides, and stays locked (parked) where it does
+    /// not: then everybody comes here.
+    fn put_word(&self, rest: &mut Rest, narrow: Option<Narrow>, state: State, now: Time) {
+        rest.word = match (narrow, &state) {
+            (Some(narrow), State::Words(words)) => narrow.narrow(*words, self.birth),
+            _ => 0,
+        };
+        rest.state = state;
+        let alone = rest.granted == 0 && rest.banned_until <= now;
+        let parks = !(alone && narrow.is_some_and(|narrow| narrow.is_past_unseen(now)));
+        self.parked.store(parks, Release);
+        if !parks {
+            Word(&self.hot.word).unlock(rest.word);
+        }
+    }
+
+    /// Moves the base of the word along before the line outgrows it.
+    fn rebase(&self, rest: &mut Rest, now: Time) {
         let (_, narrow) = self.numbers.read();
-        let since_birth = now.nanos_since(self.birth);
-        if narrow.is_some_and(|narrow| narrow.ask(0, since_birth, 0, None) == Err(Outgrown)) {
+        if narrow.is_some_and(|narrow| narrow.ask(0, now, 0, None) == Err(Outgrown)) {
             let step = Step::clone(&self.numbers.step());
             self.turn_over(rest, step, now);
         }
@@ -312,19 +335,17 @@ impl<C: Clock> Limiter<C> {
 
     fn turn_over(&self, rest: &mut Rest, step: Step, now: Time) {
         let at = self.moment(now);
+        let word = self.take_word(rest);
         self.numbers.change(step, Some(at.since_birth), |old, new| {
-            let word = Word(&self.hot.word).lock();
             let mut state = match &old.narrow {
-                Some(narrow) => State::Words(narrow.widen(word)),
+                Some(narrow) => State::Words(narrow.widen(word, self.birth)),
                 None => std::mem::replace(&mut rest.state, State::Words([0, 0])),
             };
             new.step.convert(&old.step, &mut state, at);
-            Word(&self.hot.word).unlock(match (&new.narrow, &state) {
-                (Some(narrow), State::Words(words)) => narrow.narrow(*words),
-                _ => 0,
-            });
             rest.state = state;
         });
+        let state = std::mem::replace(&mut rest.state, State::Words([0, 0]));
+        self.put_word(rest, self.numbers.read().1, state, now);
     }
 
     #[inline]
@@ -337,8 +358,17 @@ impl<C: Clock> Limiter<C> {
     }
 
     fn rest(&self) -> MutexGuard<'_, Rest> {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+        hold(&self.rest)
     }
+}
+
+/// Why the short way did not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Miss {
+    /// Another thread is at the word for a moment, or it is parked.
+    Busy,
+    /// The answer takes more thought: a wait, a never, a line outgrown.
+    Long,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,22 @@ use loom::thread::yield_now;
 use std::thread::yield_now;
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64, Ordering, fence},
+};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64, Ordering, fence},
+};
+
+use std::sync::PoisonError;
+
+/// The mutex, whatever happened to others who held it: all it guards is plain data.
+pub(crate) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Waits for another thread's few instructions: spins for longer and longer, then yields, since the holder may have been
 /// put to sleep.
@@ -33,9 +46,10 @@ impl Backoff {
     }
 }
 
-const LOCKED: u64 = 1 << 63;
+/// The lock bit.
+pub(crate) const LOCKED: u64 = 1;
 
-/// A value of 63 bits and a lock bit. Whoever holds the lock may store; everyone may read.
+/// An even value, whose last bit is a lock. Whoever holds the lock may store; everyone may read.
 ///
 /// Locking is one compare-and-swap from the value that was read, so that a decision made on that value is still right
 /// when the lock is had. Unlocking is a plain store, which the next reader's load is served from at once.

@@ -59,7 +59,12 @@ impl Bucket {
 
         let verdict = self.verdict(level + cost, ask);
         let next_due = if verdict.is_deny() { due } else { (due + cost).min(LAST_DUE) };
-        let status = Status::plain(verdict, self.capacity, (full.saturating_sub(next_due - now) / u128::from(self.price)) as u32, self.until(next_due, now));
+        let status = Status::plain(
+            verdict,
+            self.capacity,
+            (full.saturating_sub(next_due - now) / u128::from(self.price)) as u32,
+            self.until(next_due, now),
+        );
         Answer { status, next: to_words(next_due) }
     }
 

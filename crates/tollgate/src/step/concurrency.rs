@@ -66,7 +66,12 @@ impl Concurrency {
         };
         let charged = !verdict.is_deny() && ask.cost > 0;
         let last = if charged { self.max_hold } else { holders.last_in(ask.at) };
-        Status::plain(verdict, self.limit, u64::from(self.limit).saturating_sub(if charged { wanted } else { held }) as u32, last)
+        Status::plain(
+            verdict,
+            self.limit,
+            u64::from(self.limit).saturating_sub(if charged { wanted } else { held }) as u32,
+            last,
+        )
     }
 
     pub(crate) fn enter(&self, holders: &mut Holders, at: Moment, units: u32, permit: PermitId) {

@@ -39,7 +39,12 @@ impl Log {
         };
         let charged = !verdict.is_deny() && ask.cost > 0;
         let newest = if charged { Some(self.entered(now)) } else { events.newest(gone.entries) };
-        Status::plain(verdict, self.limit, u64::from(self.limit).saturating_sub(if charged { wanted } else { used }) as u32, newest.map_or(0, |time| self.leaves_in(time, ask.at)))
+        Status::plain(
+            verdict,
+            self.limit,
+            u64::from(self.limit).saturating_sub(if charged { wanted } else { used }) as u32,
+            newest.map_or(0, |time| self.leaves_in(time, ask.at)),
+        )
     }
 
     pub(crate) fn commit(&self, events: &mut Events, at: Moment, cost: u32) {

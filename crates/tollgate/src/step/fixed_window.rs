@@ -97,7 +97,12 @@ impl FixedWindow {
             _ => Verdict::Deny(open.ends_in),
         };
         let used = if verdict.is_deny() { open.used } else { wanted };
-        let status = Status::plain(verdict, self.limit, u64::from(self.limit).saturating_sub(used) as u32, open.ends_in);
+        let status = Status::plain(
+            verdict,
+            self.limit,
+            u64::from(self.limit).saturating_sub(used) as u32,
+            open.ends_in,
+        );
         Answer { status, next: [open.place + 1, used] }
     }
 

@@ -37,7 +37,12 @@ impl Interval {
         } else {
             Level { consumed: wanted, untouched: false, ..level }
         };
-        let status = Status::plain(verdict, self.burst, u64::from(self.burst).saturating_sub(after.consumed) as u32, self.until_idle(after, ask.at));
+        let status = Status::plain(
+            verdict,
+            self.burst,
+            u64::from(self.burst).saturating_sub(after.consumed) as u32,
+            self.until_idle(after, ask.at),
+        );
         Answer { status, next: [after.refilled_at, after.consumed] }
     }
 

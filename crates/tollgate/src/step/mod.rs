@@ -47,7 +47,7 @@ impl Moment {
     }
 }
 
-/// Two words whose meaning is the step's own. The first stays below 2^63: a store keeps its lock beside it.
+/// Two words whose meaning is the step's own. The first stays below 2^63, so that a store can shift it to keep a lock.
 pub(crate) type Words = [u64; 2];
 
 /// What a key has used.

@@ -1,30 +1,33 @@
-//! A bucket in one word: [`bucket`](super::bucket)'s arithmetic where 63 bits are enough.
+//! A bucket in one word: [`bucket`](super::bucket)'s arithmetic where 63 bits are enough, in half credits, so that every word
+//! is even and its last bit free for a lock.
 //!
-//! The word is the due point in credits, counted from a `base` that moves along (a *rebase*) before the line outgrows
+//! The word is the due point, counted from a `base` that moves along (a *rebase*) before the line outgrows
 //! the word. Rates whose lowest terms earn at most [`MOST_EARNED`] credits a nanosecond fit: 10/s, 7/s, 600000/s, 1 per
 //! 30 days, 999/s. That it answers exactly as the wide bucket does is a property test.
 
 use super::bucket::{Bucket, Overbooks, from_words, to_words};
-use crate::decision::{DecidedBy, Status, Verdict};
+use crate::{
+    decision::{DecidedBy, Status, Verdict},
+    time::Time,
+};
 
 /// Credits a nanosecond at most. With it the line lasts 26 days from base to rebase.
 const MOST_EARNED: u64 = 1 << 10;
-/// Where the line is rebased, and how full a bucket may be: their sum leaves room for a lock bit, and for bookings.
+/// Where the line is rebased, and how full a bucket may be: twice their sum leaves room for bookings.
 const LINE_END: u64 = 1 << 61;
 const FULLEST: u64 = 1 << 60;
-/// As far ahead as a word can be due: what is booked beyond that, a century at the least, is not booked further.
-const LAST_WORD: u64 = (1 << 63) - 1;
+/// As far ahead as a word can be due: what is booked beyond that is not booked further.
+const LAST_WORD: u64 = u64::MAX - 1;
 
 /// A bucket's numbers, as words: a store keeps them in atomics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Narrow {
-    /// Nanoseconds since birth at which the line begins.
-    base: u64,
+    /// The time at which the line begins.
+    origin: u64,
     /// The furthest that the line goes from its base, in nanoseconds.
     span: u64,
     earn: u64,
     price: u64,
-    full: u64,
     free: u64,
     unseen: u64,
     capacity: u32,
@@ -37,61 +40,86 @@ pub(crate) struct Outgrown;
 
 impl Narrow {
     /// The bucket in one word, where it fits.
-    pub(crate) fn new(bucket: &Bucket, base: u64) -> Option<Self> {
+    pub(crate) fn new(bucket: &Bucket, birth: Time, base: u64) -> Option<Self> {
         let full = u128::from(bucket.capacity) * u128::from(bucket.price);
         if bucket.earn > MOST_EARNED || full > u128::from(FULLEST) {
             return None;
         }
         let line = u128::from(base) * u128::from(bucket.earn);
         Some(Self {
-            base,
+            origin: birth.as_nanos() + base,
             span: LINE_END / bucket.earn,
-            earn: bucket.earn,
-            price: bucket.price,
-            full: full as u64,
-            free: u64::from(bucket.free) * bucket.price,
+            earn: 2 * bucket.earn,
+            price: 2 * bucket.price,
+            free: 2 * u64::from(bucket.free) * bucket.price,
             // At most a full bucket's credits ahead of the base, so it fits.
-            unseen: bucket.unseen.saturating_sub(line) as u64,
+            unseen: 2 * bucket.unseen.saturating_sub(line) as u64,
             capacity: bucket.capacity,
             overbooks: bucket.overbooks,
         })
     }
 
     /// How the charge stands, and the word that follows if it is made.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn ask(
         &self,
         word: u64,
-        since_birth: u64,
+        now: Time,
         cost: u32,
         up_to: Option<u64>,
     ) -> Result<(Status, u64), Outgrown> {
-        let elapsed = since_birth.saturating_sub(self.base);
+        let elapsed = now.as_nanos().saturating_sub(self.origin);
         if elapsed > self.span {
             return Err(Outgrown);
         }
-        // Read between two changes the numbers may not fit each other; then the answer is thrown away, but the sums
-        // must not panic before that is found out.
         let now = elapsed.wrapping_mul(self.earn);
         let untouched = now.max(self.unseen);
         let due = word.max(untouched);
-        let charged = due.wrapping_add(u64::from(cost).wrapping_mul(self.price));
+        let charged = due.saturating_add(u64::from(cost).wrapping_mul(self.price)) & !1;
         let verdict = self.verdict(charged.wrapping_sub(now), cost, up_to);
         let next = if verdict.is_deny() { due } else { charged.min(LAST_WORD) };
         let level = next.wrapping_sub(now);
-        let status = Status {
-            verdict,
-            decided_by: DecidedBy::Store,
-            limit: self.capacity,
-            left: self.full.saturating_sub(level),
-            reset: if next == untouched { 0 } else { level },
-            per_unit: self.price,
-            per_nano: self.earn as u32,
-        };
-        Ok((status, next))
+        let reset = if next == untouched { 0 } else { level };
+        Ok((Status { reset, ..self.status(verdict, level) }, next))
+    }
+
+    /// As [`ask`](Self::ask), for a charge that does not wait, on a word that is not before `unseen`. `None` is not an
+    /// answer: ask the long way.
+    #[inline(always)]
+    pub(crate) fn ask_quickly(&self, word: u64, now: Time, cost: u32) -> Option<(Status, u64)> {
+        let elapsed = now.as_nanos().wrapping_sub(self.origin);
+        if elapsed > self.span {
+            return None;
+        }
+        // Numbers read while they change may not fit each other. That is found out afterwards, and the answer thrown
+        // away; until then no sum may panic.
+        let now = elapsed.wrapping_mul(self.earn);
+        let due = word.max(now);
+        let charged = due.wrapping_add(u64::from(cost).checked_mul(self.price)?);
+        let level = charged.wrapping_sub(now);
+        if charged <= now.wrapping_add(self.free) {
+            return Some((self.status(Verdict::Allow, level), charged));
+        }
+        if self.overbooks == Overbooks::No || cost > self.capacity {
+            return None;
+        }
+        Some((self.status(Verdict::Deny(level - self.free), due.wrapping_sub(now)), due))
     }
 
     #[inline(always)]
+    fn status(&self, verdict: Verdict, level: u64) -> Status {
+        Status {
+            verdict,
+            decided_by: DecidedBy::Store,
+            limit: self.capacity,
+            left: self.full().saturating_sub(level),
+            reset: level,
+            per_unit: self.price,
+            per_nano: self.earn as u32,
+        }
+    }
+
+    #[inline]
     fn verdict(&self, level: u64, cost: u32, up_to: Option<u64>) -> Verdict {
         if cost > self.capacity {
             Verdict::Never
@@ -100,8 +128,24 @@ impl Narrow {
         } else if up_to.is_none() && self.overbooks == Overbooks::Yes {
             Verdict::Deny(level.wrapping_sub(self.free))
         } else {
-            over(level, self.free, self.full, self.overbooks, up_to.map(|up_to| up_to.saturating_mul(self.earn)))
+            over(
+                level,
+                self.free,
+                self.full(),
+                self.overbooks,
+                up_to.map(|up_to| up_to.saturating_mul(self.earn)),
+            )
         }
+    }
+
+    #[inline(always)]
+    fn full(&self) -> u64 {
+        u64::from(self.capacity).wrapping_mul(self.price)
+    }
+
+    /// Whether the line passed `unseen`: from then on a word that is written is never before it.
+    pub(crate) fn is_past_unseen(&self, now: Time) -> bool {
+        now.as_nanos().saturating_sub(self.origin).saturating_mul(self.earn) >= self.unseen
     }
 }
 
@@ -119,44 +163,48 @@ fn over(level: u64, free: u64, full: u64, overbooks: Overbooks, up_to: Option<u6
     }
 }
 
-/// How many words [`Narrow`] takes: a cache line.
-pub(crate) const NARROW_WORDS: usize = 8;
+/// How many words [`Narrow`] takes.
+pub(crate) const NARROW_WORDS: usize = 7;
 
 impl Narrow {
     pub(crate) fn to_words(self) -> [u64; NARROW_WORDS] {
         let flags = u64::from(self.capacity) << 32 | u64::from(self.overbooks == Overbooks::Yes) << 1 | 1;
-        [flags, self.base, self.span, self.earn, self.price, self.full, self.free, self.unseen]
+        [flags, self.origin, self.span, self.earn, self.price, self.free, self.unseen]
     }
 
     /// What [`to_words`](Self::to_words) wrote; `None` for words that are all zero.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn from_words(words: [u64; NARROW_WORDS]) -> Option<Self> {
-        let [flags, base, span, earn, price, full, free, unseen] = words;
-        (flags & 1 == 1).then_some(Self {
-            base,
+        (words[0] & 1 == 1).then(|| Self::from_words_unchecked(words))
+    }
+
+    #[inline(always)]
+    pub(crate) fn from_words_unchecked(words: [u64; NARROW_WORDS]) -> Self {
+        let [flags, origin, span, earn, price, free, unseen] = words;
+        Self {
+            origin,
             span,
             earn,
             price,
-            full,
             free,
             unseen,
             capacity: (flags >> 32) as u32,
             overbooks: if flags & 2 == 2 { Overbooks::Yes } else { Overbooks::No },
-        })
+        }
     }
 
-    /// The word in the wide bucket's form, and back. What lies before the base is as if never used.
-    pub(crate) fn widen(&self, word: u64) -> super::Words {
-        if word == 0 { [0, 0] } else { to_words(self.line() + u128::from(word)) }
+    /// The word in the wide bucket's form, and back. What lies before the line is as if never used.
+    pub(crate) fn widen(&self, word: u64, birth: Time) -> super::Words {
+        if word == 0 { [0, 0] } else { to_words(self.line(birth) + u128::from(word / 2)) }
     }
 
-    pub(crate) fn narrow(&self, words: super::Words) -> u64 {
-        let due = from_words(words).saturating_sub(self.line());
-        u64::try_from(due).unwrap_or(u64::MAX).min(LAST_WORD)
+    pub(crate) fn narrow(&self, words: super::Words, birth: Time) -> u64 {
+        let due = from_words(words).saturating_sub(self.line(birth));
+        u64::try_from(due).unwrap_or(u64::MAX).saturating_mul(2).min(LAST_WORD)
     }
 
-    fn line(&self) -> u128 {
-        u128::from(self.base) * u128::from(self.earn)
+    fn line(&self, birth: Time) -> u128 {
+        u128::from(self.origin - birth.as_nanos()) * u128::from(self.earn / 2)
     }
 }
 
@@ -183,22 +231,29 @@ mod tests {
             let rate = crate::Rate::new(amount, std::time::Duration::from_nanos(period)).unwrap();
             let free = match overbooks { Overbooks::Yes => capacity, Overbooks::No => free.min(capacity) };
             let bucket = Bucket::new(rate, capacity, free, initial.min(capacity), overbooks);
-            let Some(mut narrow) = Narrow::new(&bucket, 0) else { return Ok(()) };
+            let birth = Time::from_nanos(77);
+            let Some(mut narrow) = Narrow::new(&bucket, birth, 0) else { return Ok(()) };
             let (mut wide, mut word, mut now) = ([0, 0], 0, 0_u64);
             for (pause, cost, up_to) in history {
                 now += pause;
                 let ask = Ask { at: Moment { since_birth: now, unix: 0 }, cost, up_to };
                 let expected = bucket.ask(wide, &ask);
-                let (status, next) = match narrow.ask(word, now, cost, up_to) {
+                let (status, next) = match narrow.ask(word, Time::from_nanos(77 + now), cost, up_to) {
                     Ok(answer) => answer,
                     Err(Outgrown) => {
-                        let rebased = Narrow::new(&bucket, now).unwrap();
-                        word = rebased.narrow(narrow.widen(word));
+                        let rebased = Narrow::new(&bucket, birth, now).unwrap();
+                        word = rebased.narrow(narrow.widen(word, birth), birth);
                         narrow = rebased;
-                        narrow.ask(word, now, cost, up_to).unwrap()
+                        narrow.ask(word, Time::from_nanos(77 + now), cost, up_to).unwrap()
                     }
                 };
                 prop_assert_eq!(status, expected.status);
+                let at = Time::from_nanos(77 + now);
+                if narrow.is_past_unseen(at) && up_to.is_none()
+                    && let Some((quick, _)) = narrow.ask_quickly(word, at, cost) {
+                    prop_assert_eq!(quick.decision(), status.decision());
+                    prop_assert_eq!(quick.remaining(), status.remaining());
+                }
                 if !status.is_deny() && cost > 0 {
                     (wide, word) = (expected.next, next);
                 }
@@ -209,7 +264,7 @@ mod tests {
     #[test]
     fn words_carry_all_of_it() {
         let bucket = Bucket::new(crate::Rate::per_second(7).unwrap(), 9, 4, 2, Overbooks::No);
-        let narrow = Narrow::new(&bucket, 77).unwrap();
+        let narrow = Narrow::new(&bucket, Time::ZERO, 77).unwrap();
         assert_eq!(Narrow::from_words(narrow.to_words()), Some(narrow));
         assert_eq!(Narrow::from_words([0; NARROW_WORDS]), None);
     }

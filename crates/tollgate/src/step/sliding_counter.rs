@@ -53,7 +53,12 @@ impl SlidingCounter {
             counters.current += ask.cost;
         }
         let left = self.weighed(self.limit).saturating_sub(self.used(counters, ask.at));
-        let status = Status::plain(verdict, self.limit, (left / u128::from(self.window)) as u32, self.until_idle(counters, ask.at));
+        let status = Status::plain(
+            verdict,
+            self.limit,
+            (left / u128::from(self.window)) as u32,
+            self.until_idle(counters, ask.at),
+        );
         Answer { status, next: write(counters) }
     }
 

@@ -104,7 +104,12 @@ impl Smooth {
         };
         let synced = self.resync(held, now);
         let after = if verdict.is_deny() || ask.cost == 0 { synced } else { self.spend(synced, ask.cost) };
-        let status = Status::plain(verdict, (self.max as u32).max(1), after.permits.max(0.0) as u32, self.until_idle(after, now));
+        let status = Status::plain(
+            verdict,
+            (self.max as u32).max(1),
+            after.permits.max(0.0) as u32,
+            self.until_idle(after, now),
+        );
         Answer { status, next: write(after) }
     }
 

@@ -123,7 +123,7 @@ pub(crate) struct Entry {
     store: u64,
     pub(super) tag: u16,
     serial: u64,
-    birth: Time,
+    pub(super) birth: Time,
     /// The latest time that was charged at, where times may go back: an earlier one counts as that.
     latest: AtomicU64,
     pub(super) numbers: Numbers,
@@ -206,13 +206,14 @@ impl<C: Clock> MemoryStore<C> {
             return Err(StoreError::TooManyLimits { max: MOST_LIMITS });
         }
         *serial += 1;
+        let birth = self.clock.now();
         let entry = Arc::new(Entry {
             store: self.id,
             tag: place as u16,
             serial: *serial,
-            birth: self.clock.now(),
+            birth,
             latest: AtomicU64::new(0),
-            numbers: Numbers::new(limit),
+            numbers: Numbers::new(limit, birth),
             tables,
             extras: ExtraCount::default(),
             retired: AtomicBool::new(false),
@@ -406,11 +407,10 @@ impl<C: Clock> MemoryStore<C> {
         let Some(narrow) = narrow else {
             return self.try_wide(entry, print, edition, cost, up_to, now, mode);
         };
-        let since_birth = now.nanos_since(entry.birth);
         let table = entry.tables.narrow();
         let found = table.locate(print);
         let word = found.map_or(0, |slot| slot.word().read());
-        let Ok((status, next)) = narrow.ask(word, since_birth, cost, up_to) else {
+        let Ok((status, next)) = narrow.ask(word, now, cost, up_to) else {
             self.rebase(entry, now);
             return Short::Again;
         };
@@ -470,10 +470,10 @@ impl<C: Clock> MemoryStore<C> {
             slot.word().unlock(word);
             return Short::Again;
         }
-        let answer = step.ask_words([word, slot.second()], &ask);
+        let answer = step.ask_words([word >> 1, slot.second()], &ask);
         if charges && !answer.status.is_deny() {
             slot.set_second(answer.next[1]);
-            slot.word().unlock(answer.next[0]);
+            slot.word().unlock(answer.next[0] << 1);
         } else {
             slot.word().unlock(word);
         }
@@ -507,7 +507,7 @@ impl<C: Clock> MemoryStore<C> {
         let now = entry.never_back(now);
         let _one = self.changing();
         let (_, Some(narrow)) = entry.numbers.read() else { return };
-        if narrow.ask(0, now.nanos_since(entry.birth), 0, None) == Err(Outgrown) {
+        if narrow.ask(0, now, 0, None) == Err(Outgrown) {
             let step = Step::clone(&entry.numbers.step());
             self.turn_over(entry, step, now);
         }
@@ -549,8 +549,8 @@ impl<C: Clock> MemoryStore<C> {
         inherited: &mut HashMap<u64, State>,
     ) {
         let mut state = match (&old.narrow, old.step.is_boxed()) {
-            (Some(narrow), _) => State::Words(narrow.widen(word)),
-            (None, false) => State::Words([word, slot.second()]),
+            (Some(narrow), _) => State::Words(narrow.widen(word, old.birth)),
+            (None, false) => State::Words([word >> 1, slot.second()]),
             (None, true) => match slot.second() {
                 0 => old.step.unseen(),
                 number => std::mem::replace(&mut *self.arena.state(number), State::Words([0, 0])),
@@ -567,11 +567,11 @@ impl<C: Clock> MemoryStore<C> {
             return;
         }
         let next = match (&new.narrow, state) {
-            (Some(narrow), State::Words(words)) => narrow.narrow(words),
+            (Some(narrow), State::Words(words)) => narrow.narrow(words, new.birth),
             (None, State::Words(words)) => {
                 self.free_boxed(slot, old.step.is_boxed());
                 slot.set_second(words[1]);
-                words[0]
+                words[0] << 1
             }
             (_, state) => {
                 match slot.second() {
@@ -723,10 +723,10 @@ impl<C: Clock> Landlord for Owner<'_, C> {
         let Some(Some(entry)) = self.limits.get(usize::from(tag)) else { return Life::Idle };
         // While a limit's numbers change its words cannot be read.
         let Some((narrow, step)) = entry.numbers.try_read() else { return Life::Pinned };
-        let since_birth = self.now.nanos_since(entry.birth);
+        let now = entry.never_back(self.now);
         let left = match narrow {
             Some(narrow) => {
-                narrow.ask(words[0], since_birth, 0, None).map_or(u64::MAX, |(status, _)| status.reset_nanos())
+                narrow.ask(words[0], now, 0, None).map_or(u64::MAX, |(status, _)| status.reset_nanos())
             }
             None if step.is_boxed() => {
                 let at = self.store.moment(entry, self.now);
@@ -738,7 +738,9 @@ impl<C: Clock> Landlord for Owner<'_, C> {
                     },
                 }
             }
-            None => step.idle_in(&State::Words(words), self.store.moment(entry, self.now)),
+            None => {
+                step.idle_in(&State::Words([words[0] >> 1, words[1]]), self.store.moment(entry, self.now))
+            }
         };
         match left {
             0 => Life::Idle,

@@ -11,6 +11,7 @@ use crate::{
         narrow::{NARROW_WORDS, Narrow},
     },
     sync::{AtomicU64, Backoff, Ordering, fence},
+    time::Time,
 };
 use arc_swap::{ArcSwap, Guard};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) struct Numbers {
     /// The one-word bucket, or zeros.
     narrow: [AtomicU64; NARROW_WORDS],
     step: ArcSwap<Step>,
+    birth: Time,
 }
 
 /// Which numbers were read.
@@ -27,13 +29,14 @@ pub(crate) struct Numbers {
 pub(crate) struct Edition(u64);
 
 impl Numbers {
-    pub(crate) fn new(limit: &Limit) -> Self {
+    pub(crate) fn new(limit: &Limit, birth: Time) -> Self {
         let step = Step::new(limit);
-        let words = narrow_words(&step, 0);
+        let words = narrow_words(&step, birth, 0);
         Self {
             sequence: AtomicU64::new(0),
             narrow: words.map(AtomicU64::new),
             step: ArcSwap::from_pointee(step),
+            birth,
         }
     }
 
@@ -51,13 +54,17 @@ impl Numbers {
         }
     }
 
-    /// The numbers as they are just now: to be thrown away unless the edition [is current](Self::is_current) afterwards.
+    /// The numbers as they are just now but for the last, of a limit whose state is one word: to be thrown away unless the
+    /// edition [is current](Self::is_current) afterwards. The word is to be looked at after that: whoever changes the
+    /// numbers of a single bucket holds its lock.
     #[inline(always)]
-    pub(crate) fn glance(&self) -> (Edition, Option<Narrow>) {
+    pub(crate) fn glance(&self) -> (Edition, Narrow) {
         let sequence = self.sequence.load(Ordering::Acquire);
-        let words = std::array::from_fn(|word| self.narrow[word].load(Ordering::Relaxed));
-        // An odd sequence is nobody's edition: it has moved on by the time the change is over.
-        (Edition(sequence & !1), Narrow::from_words(words))
+        let mut words = [0; NARROW_WORDS];
+        for (word, atomic) in words.iter_mut().zip(&self.narrow).take(NARROW_WORDS - 1) {
+            *word = atomic.load(Ordering::Relaxed);
+        }
+        (Edition(sequence), Narrow::from_words_unchecked(words))
     }
 
     /// The step in force at that edition or a later one.
@@ -86,9 +93,9 @@ impl Numbers {
     /// old step and word form and the new ones. Words count from `base`; without one no state is kept in one word. One
     /// change at a time is the caller's to see to.
     pub(crate) fn change(&self, step: Step, base: Option<u64>, visit: impl FnOnce(&Form, &Form)) {
-        let old = Form { step: Arc::clone(&self.step.load()), narrow: self.narrow_now() };
-        let narrow = base.map_or([0; NARROW_WORDS], |base| narrow_words(&step, base));
-        let new = Form { step: Arc::new(step), narrow: Narrow::from_words(narrow) };
+        let old = Form { step: Arc::clone(&self.step.load()), narrow: self.narrow_now(), birth: self.birth };
+        let narrow = base.map_or([0; NARROW_WORDS], |base| narrow_words(&step, self.birth, base));
+        let new = Form { step: Arc::new(step), narrow: Narrow::from_words(narrow), birth: self.birth };
         self.sequence.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         visit(&old, &new);
@@ -116,11 +123,14 @@ impl Numbers {
 pub(crate) struct Form {
     pub(crate) step: Arc<Step>,
     pub(crate) narrow: Option<Narrow>,
+    pub(crate) birth: Time,
 }
 
-fn narrow_words(step: &Step, base: u64) -> [u64; NARROW_WORDS] {
+fn narrow_words(step: &Step, birth: Time, base: u64) -> [u64; NARROW_WORDS] {
     match step {
-        Step::Bucket(_, bucket) => Narrow::new(bucket, base).map_or([0; NARROW_WORDS], Narrow::to_words),
+        Step::Bucket(_, bucket) => {
+            Narrow::new(bucket, birth, base).map_or([0; NARROW_WORDS], Narrow::to_words)
+        }
         _ => [0; NARROW_WORDS],
     }
 }

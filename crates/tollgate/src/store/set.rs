@@ -44,6 +44,7 @@ struct Place<'a> {
     narrow: Option<Narrow>,
     step: Arc<Step>,
     at: Moment,
+    birth: Time,
     slot: Result<Option<Slot<'a>>, Full>,
 }
 
@@ -161,7 +162,9 @@ impl<C: Clock> MemoryStore<C> {
                     let (edition, narrow) = part.entry.numbers.read();
                     part.entry.forget_heirs(now);
                     let at = self.moment(part.entry, now);
-                    if narrow.is_some_and(|narrow| narrow.ask(0, at.since_birth, 0, None).is_err()) {
+                    if narrow
+                        .is_some_and(|narrow| narrow.ask(0, part.entry.never_back(now), 0, None).is_err())
+                    {
                         self.rebase(part.entry, now);
                         continue;
                     }
@@ -173,7 +176,7 @@ impl<C: Clock> MemoryStore<C> {
                     };
                     spared.extend(slot.iter().flatten().map(Slot::address));
                     let step = Arc::clone(&part.entry.numbers.step());
-                    break Place { edition, narrow, step, at, slot };
+                    break Place { edition, narrow, step, at, birth: part.entry.birth, slot };
                 }
             })
             .collect()
@@ -311,10 +314,10 @@ impl<C: Clock> MemoryStore<C> {
             }
         }
         match (&place.narrow, place.step.is_boxed()) {
-            (Some(narrow), _) => Body::Owned(State::Words(narrow.widen(value))),
+            (Some(narrow), _) => Body::Owned(State::Words(narrow.widen(value, part.entry.birth))),
             (None, true) if second != 0 => Body::Kept(self.arena.state(second)),
             (None, true) => Body::Owned(place.step.unseen()),
-            (None, false) => Body::Owned(State::Words([value, second])),
+            (None, false) => Body::Owned(State::Words([value >> 1, second])),
         }
     }
 
@@ -322,10 +325,10 @@ impl<C: Clock> MemoryStore<C> {
     fn put_back(&self, slot: &Slot<'_>, place: &Place<'_>, body: Body<'_>, value: u64) {
         let next = match (body, &place.narrow) {
             (Body::Kept(_), _) => value,
-            (Body::Owned(State::Words(words)), Some(narrow)) => narrow.narrow(words),
+            (Body::Owned(State::Words(words)), Some(narrow)) => narrow.narrow(words, place.birth),
             (Body::Owned(State::Words(words)), None) => {
                 slot.set_second(words[1]);
-                words[0]
+                words[0] << 1
             }
             (Body::Owned(state), _) => {
                 if state != place.step.unseen() {

@@ -1,0 +1,31 @@
+# Everything a contributor types. The work itself is in scripts/, where it can be read and run by itself.
+
+# rustup puts cargo there; a shell that has not read its profile yet does not look.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+CARGO_LOCKED := --locked
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench soak
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build a release and watch the algorithms decide: tollgate demo
+	@scripts/setup build
+	cargo run --release $(CARGO_LOCKED) -p tollgate-cli -- demo
+
+test: ## set up what is missing, then check, tests, loom and a quick benchmark
+	@scripts/test
+
+check: ## formatting, lints and documentation, every warning an error
+	@scripts/setup check
+	@scripts/check
+
+bench: ## measure; every figure in the documentation comes from here
+	@scripts/setup bench
+	cargo run --profile bench $(CARGO_LOCKED) -p tollgate-bench
+
+soak: ## long campaigns: more cases, more interleavings, a flood of keys
+	@scripts/setup build
+	@scripts/soak

@@ -1,0 +1,68 @@
+//! How much is measured: all of it, or enough to see that the harness works.
+
+/// Counts of calls, keys and rounds.
+///
+/// A round is a few milliseconds: shorter than a time slice of the scheduler, so that on a busy machine most rounds are
+/// not interrupted, and the median is of one that was not.
+pub(crate) struct Effort {
+    /// Rounds of a comparison.
+    pub(crate) rounds: usize,
+    /// Rounds of filling or cleaning a whole table.
+    pub(crate) fills: usize,
+    /// Calls on one bucket in a round.
+    pub(crate) direct_calls: usize,
+    /// Most calls on keys in a round.
+    pub(crate) keyed_calls: usize,
+    /// A small, the usual, and a large table.
+    pub(crate) populations: [usize; 3],
+    /// Keys that come in a flood, against the usual table.
+    pub(crate) flood: usize,
+    /// Calls under the instruction counter.
+    pub(crate) counted_calls: usize,
+}
+
+impl Effort {
+    /// What the published figures are taken with.
+    pub(crate) const fn full() -> Self {
+        Self {
+            rounds: 101,
+            fills: 3,
+            direct_calls: 100_000,
+            keyed_calls: 20_000,
+            populations: [100_000, 1_000_000, 10_000_000],
+            flood: 100_000_000,
+            counted_calls: 1_000_000,
+        }
+    }
+
+    /// A smoke run.
+    pub(crate) const fn quick() -> Self {
+        Self {
+            rounds: 5,
+            fills: 1,
+            direct_calls: 10_000,
+            keyed_calls: 1_000,
+            populations: [1_000, 10_000, 100_000],
+            flood: 1_000_000,
+            counted_calls: 10_000,
+        }
+    }
+
+    pub(crate) const fn is_quick(&self) -> bool {
+        self.rounds < Self::full().rounds
+    }
+
+    /// The table that most rows are about.
+    pub(crate) const fn usual(&self) -> usize {
+        self.populations[1]
+    }
+}
+
+/// A round number as a person says it: 1e6.
+pub(crate) fn short(count: usize) -> String {
+    let zeros = count.to_string().bytes().rev().take_while(|digit| *digit == b'0').count();
+    match zeros {
+        0..3 => count.to_string(),
+        _ => format!("{}e{zeros}", count / 10_usize.pow(zeros as u32)),
+    }
+}

@@ -1,0 +1,98 @@
+//! Instructions a call, counted by callgrind: a figure that a busy machine does not blur.
+//!
+//! Only the loop of calls is counted, and the count of a run without calls is taken off. Callgrind emulates the time
+//! stamp counter and both sides read it through the same crate.
+
+use crate::{
+    child,
+    effort::Effort,
+    measure::{Pair, count, kept},
+    report::{Report, Target},
+    subject::{Identity, Load, Tables, governors_bucket, our_bucket},
+};
+use std::{hint::black_box, process::Command, time::Duration};
+use tollgate::Clock;
+
+pub(crate) const CHILD: &str = "instructions";
+
+/// Our calls, and governor's next to each.
+const CALLS: [(&str, &str, Option<Target>); 3] = [
+    ("check()", "governor's check()", Some(Target::Ratio(1.0))),
+    ("check_at()", "governor's check()", Some(Target::Ratio(1.0))),
+    ("check(key)", "governor's check_key()", None),
+];
+
+pub(crate) fn run(report: &mut Report, effort: &Effort) {
+    for load in Load::BOTH {
+        for (ours, peer, target) in CALLS {
+            let name = format!("instructions, {ours}, {}, {peer}", load.name());
+            if !report.wants(&name) {
+                continue;
+            }
+            let count = |call: &str| instructions(&format!("{call}, {}", load.name()), effort.counted_calls);
+            match (count(ours), count(peer)) {
+                (Ok(ours), Ok(peer)) => {
+                    report.compare(&name, "instructions", Pair { ours, peer, ratio: ours / peer }, target);
+                }
+                (Err(why), _) | (_, Err(why)) => report.left_out(&name, &why),
+            }
+        }
+    }
+}
+
+/// Instructions a call, or why they could not be counted.
+fn instructions(subject: &str, calls: usize) -> Result<f64, String> {
+    let collected = |calls: usize| {
+        let output = Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*counted_calls*"])
+            .args(child::arguments(CHILD, subject, calls))
+            .output()
+            .map_err(|error| format!("valgrind: {error}; it comes with `apt-get install valgrind`"))?;
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let collected = told.lines().find_map(|line| line.split_once("Collected : "));
+        collected.and_then(|(_, count)| count.trim().parse::<f64>().ok()).ok_or(told)
+    };
+    Ok((collected(calls)? - collected(0)?) / calls as f64)
+}
+
+/// In the child: so many calls and nothing to print.
+pub(crate) fn child(subject: &str, calls: usize) -> Vec<f64> {
+    let (call, load) = match subject.rsplit_once(", ") {
+        Some((call, "allow-heavy")) => (call, Load::Allow),
+        Some((call, _)) => (call, Load::Deny),
+        None => panic!("no subject is called {subject}"),
+    };
+    let allowed = match call {
+        "check()" => {
+            let limiter = our_bucket(load);
+            counted_calls(calls, |_| kept(limiter.check()).is_allow())
+        }
+        "check_at()" => {
+            let limiter = our_bucket(load);
+            let begun = limiter.clock().now();
+            let at = |call: usize| begun + Duration::from_nanos(100 * call as u64);
+            counted_calls(calls, |call| kept(limiter.check_at(1, at(call))).is_allow())
+        }
+        "governor's check()" => {
+            let limiter = governors_bucket(load);
+            counted_calls(calls, |_| kept(limiter.check()).is_ok())
+        }
+        "check(key)" => {
+            let (tables, key) = (Tables::<String>::new(load, 1_000), String::of(7));
+            counted_calls(calls, |_| kept(tables.ours.check(black_box(&key))).is_allow())
+        }
+        "governor's check_key()" => {
+            let (tables, key) = (Tables::<String>::new(load, 1_000), String::of(7));
+            counted_calls(calls, |_| kept(tables.governor.check_key(black_box(&key))).is_ok())
+        }
+        _ => panic!("no call is called {call}"),
+    };
+    load.must_fit(allowed, calls);
+    Vec::new()
+}
+
+/// What callgrind counts: it is told this name.
+#[inline(never)]
+fn counted_calls(calls: usize, call: impl FnMut(usize) -> bool) -> usize {
+    count(calls, call)
+}

@@ -1,0 +1,97 @@
+//! What the command line takes, and the help it gives.
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A line of input could not be obeyed, or a file could not be read.
+pub(crate) const EXIT_FAILED: u8 = 1;
+/// The command line itself is wrong; clap's own refusals end with this too.
+pub(crate) const EXIT_MISUSED: u8 = 2;
+
+/// Every request pays its toll: rate limits, tried out before they are live.
+#[derive(Parser)]
+#[command(name = "tollgate", version, term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run recorded traffic through limits, on a clock of its own.
+    ///
+    /// Reads one JSON object a line and answers each with one. Time is what the lines say it is, so a day of traffic is
+    /// replayed in moments and every run gives the same answers.
+    #[command(after_long_help = REPLAY_HELP)]
+    Replay(ReplayArgs),
+    /// Watch every algorithm meet the same traffic, side by side.
+    ///
+    /// Bursts, a trickle, a rush around a window's edge: one mark for every request shows who passes, waits or is
+    /// refused. All of them allow 10 a second in the long run.
+    Demo(DemoArgs),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ReplayArgs {
+    /// A limit, such as 'token_bucket: { rate: 10/s, burst: 5 }'; several are charged together, all or none
+    #[arg(long = "limit", value_name = "LIMIT", required = true)]
+    pub(crate) limits: Vec<String>,
+
+    /// The lines to replay; standard input if left out, or if it is -
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Draw the picture at once, without colour
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  a line of input could not be obeyed, or a file could not be read
+  2  the command line, or a limit on it, is wrong";
+
+const REPLAY_HELP: &str = r#"Input, one object a line; empty lines are skipped:
+  at_us     microseconds since 1970, required; limits begin at 0
+  op        check (default), peek, reserve, cancel, refund, reset, set_limit, enter, leave
+  key       whose bucket: text ("" by default), or a list of texts and nulls
+  cost      units, 1 by default
+  id        names a turn (reserve, cancel) or a held slot (enter, leave)
+  up_to_us  how long a reserve may wait; any time if left out
+  limit     what set_limit changes to, written as on the command line
+  index     which limit set_limit changes, counted from 0; needed if there are several
+
+  reserve books a turn where the limit can; cancel gives it back until it is due.
+  enter holds a slot of a concurrency limit until leave.
+
+Output, one object a line:
+  {"at_us":0,"decision":"allow","wait_us":0,"remaining":4,"retry_after_us":0,"reset_after_us":100000}
+
+  decision is allow, wait, deny, never (the cost can never pass) or ok (nothing was to be decided).
+  A time that cannot be named is null. With several limits, denied_by is the index of the one that
+  refused, and statuses lists how each stands.
+
+Examples:
+  echo '{"at_us":0}' | tollgate replay --limit 'token_bucket: { rate: 10/s, burst: 5 }'
+  tollgate replay --limit 'sliding_log: { limit: 1, window: 1s }' \
+                  --limit 'sliding_log: { limit: 5, window: 1m }' traffic.jsonl
+
+Limits:
+  token_bucket: { rate: 10/s, burst: 5, initial: 5, refill: continuous | interval }
+  leaky_bucket: { rate: 10/s, capacity: 20, delay: none | 5 }
+  smooth_bursty: { rate: 5/s, max_burst: 1s, initial: 0 }
+  smooth_warming_up: { rate: 5/s, warmup: 3s, cold_factor: 3 }
+  fixed_window: { limit: 100, window: 1m | forever, align: epoch | first_hit }
+  fixed_window: { limit: 100, window: day, align: calendar, time_zone: Asia/Shanghai }
+  sliding_log: { limit: 5, window: 1m }
+  sliding_window: { limit: 100, window: 1m, precision: 1s }
+  sliding_counter: { limit: 100, window: 1m }
+  concurrency: { limit: 20, max_hold: 1m }
+
+Exit codes:
+  0  every line was answered
+  1  a line could not be obeyed (those before it were answered), or the file could not be read
+  2  the command line, or a limit on it, is wrong"#;

@@ -1,0 +1,240 @@
+//! The store that lines are run through, and the ids they gave to turns and held slots.
+
+use super::{
+    answer::Answer,
+    line::{self, Line, Op, Usage},
+};
+use anyhow::{Result, bail};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
+use tollgate::{
+    Bounds, Charge, Clock, Key, Limit, LimitHandle, ManualClock, MemoryStore, PermitId, SetStatus, Time,
+};
+
+pub(super) struct Engine {
+    store: MemoryStore<ManualClock>,
+    handles: Vec<LimitHandle>,
+    limits: Vec<Limit>,
+    ids: HashMap<String, Named>,
+}
+
+/// What an id names. It stays known for good: to give back what is gone already does no harm.
+struct Named {
+    by: NamedBy,
+    /// `None` where it was refused, or given back.
+    held: Option<Held>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    Reserve,
+    Enter,
+}
+
+/// A booked turn, or slots that are held.
+struct Held {
+    usage: Usage,
+    due: Time,
+    permit: Option<PermitId>,
+}
+
+/// Whether a set is charged or only asked.
+#[derive(Clone, Copy)]
+enum Charging {
+    Yes,
+    No,
+}
+
+impl Engine {
+    /// Limits that begin at time zero.
+    pub(super) fn new(limits: Vec<Limit>) -> Result<Self> {
+        let store = MemoryStore::with_clock(Bounds::default(), ManualClock::new());
+        let handles = limits.iter().map(|limit| store.add(limit.clone())).collect::<Result<_, _>>()?;
+        Ok(Self { store, handles, limits, ids: HashMap::new() })
+    }
+
+    /// How many live keys were forgotten for want of room, if any was.
+    pub(super) fn evictions(&self) -> Option<u64> {
+        Some(self.store.evictions()).filter(|evictions| *evictions > 0)
+    }
+
+    /// Does what a line asks, at its time.
+    pub(super) fn obey(&mut self, line: Line) -> Result<Answer> {
+        self.store.clock().set(line.at());
+        let at_us = line.at_us;
+        match line.op {
+            Op::Check(usage) => Ok(Answer::decided(at_us, &self.decide(&usage, None, Charging::Yes)?)),
+            Op::Peek(usage) => Ok(Answer::decided(at_us, &self.decide(&usage, None, Charging::No)?)),
+            Op::Reserve { usage, up_to, id } => {
+                self.refuse_used(id.as_deref())?;
+                let set = self.decide(&usage, Some(up_to.unwrap_or(Duration::MAX)), Charging::Yes)?;
+                self.name(id, NamedBy::Reserve, usage, &set);
+                Ok(Answer::decided(at_us, &set))
+            }
+            Op::Enter { usage, id } => {
+                self.refuse_used(Some(&id))?;
+                if !self.limits.iter().any(|limit| matches!(limit, Limit::Concurrency(_))) {
+                    bail!(
+                        "op \"enter\" needs a concurrency limit, such as --limit 'concurrency: {{ limit: 20 }}'"
+                    );
+                }
+                let set = self.decide(&usage, None, Charging::Yes)?;
+                self.name(Some(id), NamedBy::Enter, usage, &set);
+                Ok(Answer::decided(at_us, &set))
+            }
+            Op::Cancel { id } => {
+                if let Some(turn) = self.give_up(&id, NamedBy::Reserve)?
+                    && self.store.clock().now() < turn.due
+                {
+                    self.refund(&turn.usage)?;
+                    self.leave(&turn)?;
+                }
+                Ok(Answer::ok(at_us))
+            }
+            Op::Leave { id } => {
+                if let Some(slots) = self.give_up(&id, NamedBy::Enter)? {
+                    self.leave(&slots)?;
+                }
+                Ok(Answer::ok(at_us))
+            }
+            Op::Refund(usage) => {
+                self.refund(&usage)?;
+                Ok(Answer::ok(at_us))
+            }
+            Op::Reset { key } => {
+                let values = key.values();
+                for handle in &self.handles {
+                    self.store.reset(handle, key.borrowed(&values))?;
+                }
+                Ok(Answer::ok(at_us))
+            }
+            Op::SetLimit { limit, index } => {
+                self.set_limit(limit, index)?;
+                Ok(Answer::ok(at_us))
+            }
+        }
+    }
+
+    fn decide(&self, usage: &Usage, up_to: Option<Duration>, charging: Charging) -> Result<SetStatus> {
+        let values = usage.key.values();
+        let charges = self.charges(usage, &values).map(|charge| match up_to {
+            Some(up_to) => charge.up_to(up_to),
+            None => charge,
+        });
+        let charges: Vec<_> = charges.collect();
+        Ok(match charging {
+            Charging::Yes => self.store.check(&charges)?,
+            Charging::No => self.store.peek(&charges)?,
+        })
+    }
+
+    fn refund(&self, usage: &Usage) -> Result<()> {
+        let values = usage.key.values();
+        for handle in &self.handles {
+            self.store.refund(handle, usage.key.borrowed(&values), usage.cost)?;
+        }
+        Ok(())
+    }
+
+    fn leave(&self, held: &Held) -> Result<()> {
+        if let Some(permit) = held.permit {
+            let values = held.usage.key.values();
+            let charges: Vec<_> = self.charges(&held.usage, &values).collect();
+            self.store.leave(&charges, permit)?;
+        }
+        Ok(())
+    }
+
+    fn set_limit(&mut self, limit: Limit, index: Option<usize>) -> Result<()> {
+        let index = match (index, self.limits.len()) {
+            (None, 1) => 0,
+            (None, several) => bail!("\"index\" is missing; there are {several} limits, counted from 0"),
+            (Some(index), limits) if index >= limits => {
+                bail!("\"index\" must be below {limits}, the number of limits; read {index}")
+            }
+            (Some(index), _) => index,
+        };
+        self.store.change(&self.handles[index], limit.clone())?;
+        self.limits[index] = limit;
+        Ok(())
+    }
+
+    fn charges<'a>(
+        &'a self,
+        usage: &'a Usage,
+        values: &'a [Option<&'a str>],
+    ) -> impl Iterator<Item = Charge<'a>> {
+        self.handles.iter().map(|handle| Charge::new(handle, usage.key.borrowed(values)).cost(usage.cost))
+    }
+
+    fn refuse_used(&self, id: Option<&str>) -> Result<()> {
+        match id.and_then(|id| self.ids.get(id)) {
+            Some(named) if named.held.is_some() => {
+                bail!(
+                    "\"id\" {:?} is in use already; {} gives it back",
+                    id.unwrap_or_default(),
+                    named.by.undone_by()
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn name(&mut self, id: Option<String>, by: NamedBy, usage: Usage, set: &SetStatus) {
+        let Some(id) = id else { return };
+        let wait = match set.decision() {
+            tollgate::Decision::Wait(wait) => wait,
+            _ => Duration::ZERO,
+        };
+        let due = self.store.clock().now() + wait;
+        let held = (!set.is_deny()).then(|| Held { usage, due, permit: set.permit() });
+        self.ids.insert(id, Named { by, held });
+    }
+
+    /// What the id names, which it then holds no longer.
+    fn give_up(&mut self, id: &str, by: NamedBy) -> Result<Option<Held>> {
+        match self.ids.entry(id.to_owned()) {
+            Entry::Vacant(_) => bail!("\"id\" {id:?} is unknown; no {} named it before", by.op()),
+            Entry::Occupied(named) if named.get().by != by => {
+                let was = named.get().by;
+                bail!("\"id\" {id:?} comes from {}, which {} gives back", was.op(), was.undone_by())
+            }
+            Entry::Occupied(mut named) => Ok(named.get_mut().held.take()),
+        }
+    }
+}
+
+impl NamedBy {
+    const fn op(self) -> &'static str {
+        match self {
+            Self::Reserve => "reserve",
+            Self::Enter => "enter",
+        }
+    }
+
+    const fn undone_by(self) -> &'static str {
+        match self {
+            Self::Reserve => "cancel",
+            Self::Enter => "leave",
+        }
+    }
+}
+
+impl line::Key {
+    /// The values of a list, borrowed; a text needs none.
+    fn values(&self) -> Vec<Option<&str>> {
+        match self {
+            Self::Text(_) => Vec::new(),
+            Self::List(values) => values.iter().map(Option::as_deref).collect(),
+        }
+    }
+
+    fn borrowed<'a>(&'a self, values: &'a [Option<&'a str>]) -> Key<'a> {
+        match self {
+            Self::Text(text) => Key::from(text),
+            Self::List(_) => Key::from(values),
+        }
+    }
+}

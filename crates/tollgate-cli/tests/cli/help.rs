@@ -1,0 +1,118 @@
+//! What `--help` says.
+
+use crate::replay::tollgate;
+use insta::assert_snapshot;
+
+fn help(args: &[&str]) -> String {
+    let ran = tollgate(args, "");
+    assert_eq!(ran.status.code(), Some(0));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[test]
+fn overall() {
+    assert_snapshot!(help(&["--help"]), @r#"
+    Every request pays its toll: rate limits, tried out before they are live
+
+    Usage: tollgate <COMMAND>
+
+    Commands:
+      replay  Run recorded traffic through limits, on a clock of its own
+      demo    Watch every algorithm meet the same traffic, side by side
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Exit codes:
+      0  done
+      1  a line of input could not be obeyed, or a file could not be read
+      2  the command line, or a limit on it, is wrong
+    "#);
+}
+
+#[test]
+fn replay() {
+    assert_snapshot!(help(&["replay", "--help"]), @r#"
+    Run recorded traffic through limits, on a clock of its own.
+
+    Reads one JSON object a line and answers each with one. Time is what the lines say it is, so a day
+    of traffic is replayed in moments and every run gives the same answers.
+
+    Usage: tollgate replay --limit <LIMIT> [FILE]
+
+    Arguments:
+      [FILE]
+              The lines to replay; standard input if left out, or if it is -
+
+    Options:
+          --limit <LIMIT>
+              A limit, such as 'token_bucket: { rate: 10/s, burst: 5 }'; several are charged together,
+              all or none
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Input, one object a line; empty lines are skipped:
+      at_us     microseconds since 1970, required; limits begin at 0
+      op        check (default), peek, reserve, cancel, refund, reset, set_limit, enter, leave
+      key       whose bucket: text ("" by default), or a list of texts and nulls
+      cost      units, 1 by default
+      id        names a turn (reserve, cancel) or a held slot (enter, leave)
+      up_to_us  how long a reserve may wait; any time if left out
+      limit     what set_limit changes to, written as on the command line
+      index     which limit set_limit changes, counted from 0; needed if there are several
+
+      reserve books a turn where the limit can; cancel gives it back until it is due.
+      enter holds a slot of a concurrency limit until leave.
+
+    Output, one object a line:
+      {"at_us":0,"decision":"allow","wait_us":0,"remaining":4,"retry_after_us":0,"reset_after_us":100000}
+
+      decision is allow, wait, deny, never (the cost can never pass) or ok (nothing was to be decided).
+      A time that cannot be named is null. With several limits, denied_by is the index of the one that
+      refused, and statuses lists how each stands.
+
+    Examples:
+      echo '{"at_us":0}' | tollgate replay --limit 'token_bucket: { rate: 10/s, burst: 5 }'
+      tollgate replay --limit 'sliding_log: { limit: 1, window: 1s }' \
+                      --limit 'sliding_log: { limit: 5, window: 1m }' traffic.jsonl
+
+    Limits:
+      token_bucket: { rate: 10/s, burst: 5, initial: 5, refill: continuous | interval }
+      leaky_bucket: { rate: 10/s, capacity: 20, delay: none | 5 }
+      smooth_bursty: { rate: 5/s, max_burst: 1s, initial: 0 }
+      smooth_warming_up: { rate: 5/s, warmup: 3s, cold_factor: 3 }
+      fixed_window: { limit: 100, window: 1m | forever, align: epoch | first_hit }
+      fixed_window: { limit: 100, window: day, align: calendar, time_zone: Asia/Shanghai }
+      sliding_log: { limit: 5, window: 1m }
+      sliding_window: { limit: 100, window: 1m, precision: 1s }
+      sliding_counter: { limit: 100, window: 1m }
+      concurrency: { limit: 20, max_hold: 1m }
+
+    Exit codes:
+      0  every line was answered
+      1  a line could not be obeyed (those before it were answered), or the file could not be read
+      2  the command line, or a limit on it, is wrong
+    "#);
+}
+
+#[test]
+fn demo() {
+    assert_snapshot!(help(&["demo", "--help"]), @r#"
+    Watch every algorithm meet the same traffic, side by side.
+
+    Bursts, a trickle, a rush around a window's edge: one mark for every request shows who passes, waits
+    or is refused. All of them allow 10 a second in the long run.
+
+    Usage: tollgate demo [OPTIONS]
+
+    Options:
+          --plain
+              Draw the picture at once, without colour
+
+      -h, --help
+              Print help (see a summary with '-h')
+    "#);
+}

@@ -1,0 +1,9 @@
+//! The binary as a person runs it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod demo;
+mod help;
+mod mistakes;
+mod ops;
+mod replay;
+mod traces;
