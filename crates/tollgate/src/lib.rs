@@ -18,6 +18,13 @@
 //! - A [`Status`] says how a charge stands: its [`Decision`], what remains, when to retry.
 //! - Time comes from a [`Clock`]; a [`ManualClock`] moves when told to.
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../README.zh-CN.md")]
+#[doc = include_str!("../../../docs/choosing.md")]
+#[doc = include_str!("../../../docs/algorithms.md")]
+mod documents {}
+
 mod charge;
 mod clock;
 mod decision;

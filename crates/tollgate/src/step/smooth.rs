@@ -13,8 +13,9 @@
 //! fraction of a microsecond is not dropped but owed: `stored` goes below zero by its worth, so that the long-run rate
 //! is exact.
 //!
-//! Worst case admitted: any single charge passes once `next` is reached, however large; after it, `rate * t`. With
-//! charges of one permit: `max + 1 + rate * t` in any time `t`.
+//! Worst case admitted: any single charge passes once `next` is reached, however large; what follows waits for it. With
+//! charges of one permit: `max + 1 + rate * t` in any time `t`, or `1 + rate * t` where stored permits cost time. Below
+//! 1000 a second the truncation, Guava's own, adds up to one in a thousand to the rate.
 
 use super::{Answer, Ask, Moment, Words};
 use crate::{
@@ -45,7 +46,7 @@ struct WarmUp {
 /// What becomes of fractions of a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fractions {
-    /// Dropped, as Guava does; below 1000 permits a second nobody can tell.
+    /// Dropped, as Guava does.
     Dropped,
     Owed,
 }

@@ -29,7 +29,7 @@ impl SmoothWarmingUp {
     /// Makes a cold permit cost `cold_factor` times a warm one.
     ///
     /// # Errors
-    /// Where it is not a finite number above 1.
+    /// Where it is not a finite number of 1 or more.
     pub fn with_cold_factor(self, cold_factor: f64) -> Result<Self, LimitError> {
         if !cold_factor.is_finite() || cold_factor < 1.0 {
             return Err(LimitError::NotFinite { setting: "cold_factor", at_least: 1.0 });
