@@ -20,7 +20,7 @@ pub(crate) fn names(keys: usize) -> [String; 2] {
 }
 
 pub(crate) fn run<K: Identity>(report: &mut Report, effort: &Effort, ours: &KeyedLimiter, order: &[K]) {
-    let array = black_box(vec![1_u64; ours.store().table_bytes() / size_of::<u64>()]);
+    let array = black_box(vec![1_u64; ours.table_bytes() / size_of::<u64>()]);
     let calls = effort.keyed_calls.min(order.len());
     let stretch = |round: usize| &order[round % (order.len() / calls) * calls..][..calls];
     let check = |round: usize| {

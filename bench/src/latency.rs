@@ -77,10 +77,10 @@ fn clean_ours(old: &[String], new: &[String]) -> Calls {
     let limit = TokenBucket::new(Rate::new(1, REFILL).expect("a rate"), 1).expect("a limit");
     let limiter: KeyedLimiter = our_table(limit, old.len());
     assert!(old.iter().all(|key| limiter.check(key).is_allow()));
-    let evicted = limiter.store().evictions();
+    let evicted = limiter.evictions();
     thread::sleep(IDLE_AFTER);
     let calls = Calls::time(new, |_, key| kept(limiter.check(key)).is_allow());
-    let evicted = limiter.store().evictions() - evicted;
+    let evicted = limiter.evictions() - evicted;
     assert!(
         evicted < new.len() as u64 / 100,
         "{evicted} live keys were evicted where idle ones were at hand"

@@ -73,7 +73,7 @@ fn fill(subject: &str, keys: usize) -> Box<dyn std::any::Any> {
     for id in 0..keys as u64 {
         assert!(!limiter.check(&String::of(id)).is_deny());
     }
-    let evicted = limiter.store().evictions();
+    let evicted = limiter.evictions();
     assert!(evicted <= keys as u64 / 100, "{evicted} of {keys} keys were evicted");
     Box::new(limiter)
 }

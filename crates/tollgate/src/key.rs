@@ -32,32 +32,42 @@ pub enum Key<'a> {
     List(&'a [Option<&'a str>]),
 }
 
-/// What a list begins with in place of a value's length.
+/// What stands in a list for the length of a value that is missing.
 const MISSING: u64 = u64::MAX;
 
 impl Key<'_> {
     /// A 128-bit fingerprint under the store's secret, separate for each `domain` (a limit's serial number).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fingerprint(&self, secret: [u64; 2], domain: u64) -> [u64; 2] {
-        // The limit and the key's shape go into the secret, where they cost no block of their own.
-        let hash = |shape: u64, bytes: &[u8]| siphash([secret[0] ^ domain, secret[1] ^ shape], bytes);
-        match *self {
-            Self::All => hash(0, &[]),
-            Self::Text(text) => hash(1, text.as_bytes()),
-            Self::Bytes(bytes) => hash(1, bytes),
-            Self::List(&[Some(text)]) => hash(1, text.as_bytes()),
-            Self::Number(number) => hash(2, &number.to_le_bytes()),
-            Self::List([]) => hash(0, &[]),
-            Self::List(values) => {
-                let mut buffer = Vec::with_capacity(64);
-                for value in values {
-                    buffer.extend(value.map_or(MISSING, |text| text.len() as u64).to_le_bytes());
-                    buffer.extend(value.unwrap_or_default().as_bytes());
-                }
-                hash(3, &buffer)
+        let listed;
+        let number;
+        let (shape, bytes): (u64, &[u8]) = match *self {
+            Self::Text(text) | Self::List(&[Some(text)]) => (1, text.as_bytes()),
+            Self::Bytes(bytes) => (1, bytes),
+            Self::Number(it) => {
+                number = it.to_le_bytes();
+                (2, &number)
             }
-        }
+            Self::All | Self::List([]) => (0, &[]),
+            Self::List(values) => {
+                listed = measured(values);
+                (3, &listed)
+            }
+        };
+        // The limit and the key's shape go into the secret, where they cost no block of their own.
+        siphash([secret[0] ^ domain, secret[1] ^ shape], bytes)
     }
+}
+
+/// The values, each after its length; a missing one is a length that no value has.
+#[cold]
+fn measured(values: &[Option<&str>]) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(64);
+    for value in values {
+        buffer.extend(value.map_or(MISSING, |text| text.len() as u64).to_le_bytes());
+        buffer.extend(value.unwrap_or_default().as_bytes());
+    }
+    buffer
 }
 
 impl From<()> for Key<'_> {

@@ -143,20 +143,32 @@ impl<C: Clock> KeyedLimiter<C> {
         ours(self.store.change(&self.limit, to));
     }
 
-    /// The store behind it.
+    /// How many live keys were evicted to make room.
     #[must_use]
-    pub const fn store(&self) -> &MemoryStore<C> {
-        &self.store
+    pub fn evictions(&self) -> u64 {
+        self.store.evictions()
     }
 
-    /// The limit in that store.
+    /// How many charges were refused for want of room.
     #[must_use]
-    pub const fn limit(&self) -> &LimitHandle {
-        &self.limit
+    pub fn refusals_when_full(&self) -> u64 {
+        self.store.refusals_when_full()
+    }
+
+    /// Memory that the table may come to, logs and permits apart.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.store.table_bytes()
+    }
+
+    /// The clock that decides.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        self.store.clock()
     }
 }
 
-/// The limiter's own store knows its own limit, unless somebody removed it through [`KeyedLimiter::store`].
+/// The limiter's own store has its own limit from beginning to end: nobody else can reach it.
 fn ours<T>(result: Result<T, StoreError>) -> T {
-    result.expect("the limit was removed from the limiter's own store")
+    result.expect("a limiter's own store knows its own limit")
 }

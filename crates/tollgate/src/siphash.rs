@@ -17,7 +17,12 @@ pub(crate) fn siphash(secret: [u64; 2], bytes: &[u8]) -> [u64; 2] {
     for block in blocks {
         state.absorb(u64::from_le_bytes(*block));
     }
-    state.absorb((bytes.len() as u64) << 56 | little_endian(tail));
+    let tail = match bytes.last_chunk::<8>() {
+        // The last eight bytes, less those that went with the block before.
+        Some(last) => u64::from_le_bytes(*last).checked_shr(64 - 8 * tail.len() as u32).unwrap_or(0),
+        None => few(tail),
+    };
+    state.absorb((bytes.len() as u64) << 56 | tail);
 
     state.v2 ^= 0xee;
     let first = state.squeeze();
@@ -25,18 +30,14 @@ pub(crate) fn siphash(secret: [u64; 2], bytes: &[u8]) -> [u64; 2] {
     [first, state.squeeze()]
 }
 
-/// Up to seven bytes as a number, in at most three loads.
+/// Fewer than eight bytes as a number, in two overlapping loads.
 #[inline]
-fn little_endian(bytes: &[u8]) -> u64 {
-    match *bytes {
-        [] => 0,
-        [a] => a.into(),
-        [a, b] => u16::from_le_bytes([a, b]).into(),
-        [a, b, c] => u32::from_le_bytes([a, b, c, 0]).into(),
-        [a, b, c, d, ref rest @ ..] => {
-            u64::from(u32::from_le_bytes([a, b, c, d])) | little_endian(rest) << 32
-        }
+fn few(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let last = u64::from(u32::from_le_bytes(*last)) << (8 * (bytes.len() - 4));
+        return u64::from(u32::from_le_bytes(*first)) | last;
     }
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 struct State {

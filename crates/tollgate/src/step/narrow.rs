@@ -97,7 +97,7 @@ impl Narrow {
         let due = word.max(now);
         let charged = due.wrapping_add(u64::from(cost).checked_mul(self.price)?);
         let level = charged.wrapping_sub(now);
-        if charged <= now.wrapping_add(self.free) {
+        if charged <= now.wrapping_add(self.free) || cost == 0 {
             return Some((self.status(Verdict::Allow, level), charged));
         }
         if self.overbooks == Overbooks::No || cost > self.capacity {

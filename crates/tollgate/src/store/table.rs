@@ -7,7 +7,7 @@
 //!
 //! A key has [`CHOICES`] buckets and lives in the first of them that had room. Slots are never emptied, only given to
 //! another key, so a bucket with an empty slot has never been full and ends the search: most keys cost one bucket.
-//! Nothing is swept; a new key takes an empty slot, or one whose key is as if never used, or, where the table may evict,
+//! Nothing is swept; a new key takes an empty slot in any of its buckets, or one whose key is as if never used, or, where the table may evict,
 //! the one nearest to that. So there is no stall, no thread, and no more memory than was asked for.
 //!
 //! **Locks.** A slot's state, and which key has it, change only under its lock. A key enters the table under the lock of
@@ -22,6 +22,7 @@ use crate::sync::{AtomicU64, Ordering, Word};
 /// How many buckets a key may live in. At two thirds full, 8 in 100,000 new keys find all of theirs full.
 const CHOICES: usize = 4;
 const BUCKET_WORDS: usize = 16;
+type Bucket = [AtomicU64; BUCKET_WORDS];
 const CACHE_LINE_PAIR: usize = 128;
 
 pub(crate) struct Table<const STRIDE: usize> {
@@ -111,7 +112,7 @@ impl<const STRIDE: usize> Table<STRIDE> {
     }
 
     /// The key's slot, if it has one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn locate(&self, print: &Print) -> Option<Slot<'_>> {
         for choice in 0..CHOICES {
             let bucket = self.bucket(self.choose(print, choice));
@@ -157,7 +158,7 @@ impl<const STRIDE: usize> Table<STRIDE> {
             .flat_map(move |bucket| (0..Self::SLOTS).map(move |slot| Self::slot(self.bucket(bucket), slot)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn choose(&self, print: &Print, choice: usize) -> usize {
         // Any odd numbers do: the hash is uniform already, they only part the choices.
         const SPREAD: [u64; CHOICES] =
@@ -167,14 +168,17 @@ impl<const STRIDE: usize> Table<STRIDE> {
         ((u128::from(hash) * self.buckets as u128) >> 64) as usize
     }
 
-    #[inline]
-    fn bucket(&self, bucket: usize) -> &[AtomicU64] {
-        let start = self.first + bucket * BUCKET_WORDS;
-        &self.words[start..start + BUCKET_WORDS]
+    #[inline(always)]
+    fn bucket(&self, bucket: usize) -> &Bucket {
+        // There is a bucket more than can be chosen, since the first may not begin at a cache line.
+        match self.words[self.first + bucket * BUCKET_WORDS..].first_chunk() {
+            Some(bucket) => bucket,
+            None => unreachable!("a bucket beyond the table"),
+        }
     }
 
-    #[inline]
-    fn slot(bucket: &[AtomicU64], slot: usize) -> Slot<'_> {
+    #[inline(always)]
+    fn slot(bucket: &Bucket, slot: usize) -> Slot<'_> {
         let words = &bucket[slot * STRIDE..(slot + 1) * STRIDE];
         Slot { meta: &words[0], word: &words[1], second: words.get(2) }
     }
@@ -196,6 +200,12 @@ impl<'t, const STRIDE: usize> Entering<'t, '_, STRIDE> {
         if let Some(slot) = self.table.locate(self.print) {
             self.close_door();
             return Ok(slot);
+        }
+        // Room that nobody had yet comes before the place of a key that might come back.
+        for slot in self.candidates().filter(|slot| slot.meta() == 0) {
+            if self.look(slot) == Some([0, 0]) && self.take(slot, 0)? {
+                return Ok(slot);
+            }
         }
         let mut soonest: Option<(u64, Slot<'t>)> = None;
         for slot in self.candidates() {

@@ -39,13 +39,13 @@ fn a_flood_stays_within_its_memory_and_evicts_what_is_nearest_to_idle() {
     let clock = ManualClock::new();
     let limiter = KeyedLimiter::with_clock(bucket(10, 10), evicting(1_000), clock.clone());
     assert!(limiter.check_n("attacker", 10).is_allow());
-    let bytes = limiter.store().table_bytes();
+    let bytes = limiter.table_bytes();
     for key in 0..200_000_u64 {
         assert!(limiter.check(key).is_allow(), "a new key is served while the table is full");
     }
-    assert_eq!(limiter.store().table_bytes(), bytes, "memory grew with the keys");
+    assert_eq!(limiter.table_bytes(), bytes, "memory grew with the keys");
     assert!(bytes < 1_000 * 26, "{bytes} bytes for a thousand keys");
-    assert!(limiter.store().evictions() > 100_000, "all keys are live, so each new one evicted another");
+    assert!(limiter.evictions() > 100_000, "all keys are live, so each new one evicted another");
     assert!(
         limiter.check("attacker").is_deny(),
         "the one furthest from idle kept its debt: no fresh bucket for it"
@@ -60,8 +60,8 @@ fn idle_keys_make_room_without_an_eviction() {
         assert!(limiter.check(key).is_allow(), "key {key}: nobody swept, and yet there is room");
         clock.advance(Duration::from_millis(1));
     }
-    assert_eq!(limiter.store().evictions(), 0);
-    assert_eq!(limiter.store().refusals_when_full(), 0);
+    assert_eq!(limiter.evictions(), 0);
+    assert_eq!(limiter.refusals_when_full(), 0);
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn a_full_table_told_to_deny_denies_new_keys_only() {
     let status = refused[0];
     assert_eq!(status.decided_by(), DecidedBy::FullTable);
     assert_eq!(status.retry_after(), Some(Duration::from_secs(1)), "until the first place is idle");
-    assert_eq!(limiter.store().refusals_when_full(), refused.len() as u64);
-    assert_eq!(limiter.store().evictions(), 0);
+    assert_eq!(limiter.refusals_when_full(), refused.len() as u64);
+    assert_eq!(limiter.evictions(), 0);
     assert!(limiter.check(0).is_allow(), "who is in stays in");
     clock.advance(Duration::from_secs(2));
     assert!(limiter.check(999).is_allow());
