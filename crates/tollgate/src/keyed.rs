@@ -57,14 +57,14 @@ impl<C: Clock> KeyedLimiter<C> {
     #[inline]
     pub fn check_n<'k>(&self, key: impl Into<Key<'k>>, cost: u32) -> Status {
         let now = self.store.clock().now();
-        self.store.decide(self.limit.entry(), key.into(), cost, None, now, Mode::Charge)
+        self.store.decide(self.limit.entry(), key.into(), cost, now)
     }
 
     /// Charges at the caller's own time, a point on this limiter's clock. A time before one already charged at counts as
     /// that one.
     #[inline]
     pub fn check_at<'k>(&self, key: impl Into<Key<'k>>, cost: u32, now: Time) -> Status {
-        let status = self.store.decide(self.limit.entry(), key.into(), cost, None, now, Mode::Charge);
+        let status = self.store.decide(self.limit.entry(), key.into(), cost, now);
         if !status.is_deny() {
             self.limit.entry().remember(now);
         }
@@ -73,7 +73,7 @@ impl<C: Clock> KeyedLimiter<C> {
 
     /// What [`check_n`](Self::check_n) would answer, charging nothing.
     pub fn peek<'k>(&self, key: impl Into<Key<'k>>, cost: u32) -> Status {
-        self.store.decide(self.limit.entry(), key.into(), cost, None, self.store.clock().now(), Mode::Peek)
+        self.decide_slowly(key.into(), cost, None, Mode::Peek)
     }
 
     /// Charges one unit for each of `keys`, each by itself, and appends their statuses. Faster than one by one: the
@@ -95,8 +95,7 @@ impl<C: Clock> KeyedLimiter<C> {
 
     /// Books `cost` units, waiting up to `up_to` for the turn; a longer wait is a refusal that charges nothing.
     pub fn reserve<'k>(&self, key: impl Into<Key<'k>>, cost: u32, up_to: Duration) -> Status {
-        let now = self.store.clock().now();
-        self.store.decide(self.limit.entry(), key.into(), cost, Some(up_to), now, Mode::Charge)
+        self.decide_slowly(key.into(), cost, Some(up_to), Mode::Charge)
     }
 
     /// Takes up to `units` off the newest live use of `key`.
@@ -159,6 +158,12 @@ impl<C: Clock> KeyedLimiter<C> {
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         self.store.table_bytes()
+    }
+
+    fn decide_slowly(&self, key: Key<'_>, cost: u32, up_to: Option<Duration>, mode: Mode) -> Status {
+        let entry = self.limit.entry();
+        let print = self.store.print(entry, key);
+        self.store.decide_slowly(entry, &print, cost, up_to, self.store.clock().now(), mode)
     }
 
     /// The clock that decides.

@@ -110,7 +110,7 @@ impl Bucket {
             return [0, 0];
         }
         let level = mul_div_up(old_due - old_now, self.credits(self.capacity), from.credits(from.capacity));
-        to_words(self.line(at).saturating_add(level))
+        to_words(self.line(at).saturating_add(level).max(self.unseen))
     }
 
     pub(crate) fn line(&self, at: Moment) -> u128 {

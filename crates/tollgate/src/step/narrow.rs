@@ -178,6 +178,12 @@ impl Narrow {
         (words[0] & 1 == 1).then(|| Self::from_words_unchecked(words))
     }
 
+    /// Whether the words it was read from were not all zero.
+    #[inline(always)]
+    pub(crate) const fn is_there(&self) -> bool {
+        self.earn > 0
+    }
+
     #[inline(always)]
     pub(crate) fn from_words_unchecked(words: [u64; NARROW_WORDS]) -> Self {
         let [flags, origin, span, earn, price, free, unseen] = words;

@@ -1,13 +1,17 @@
 //! Where state lives: in this process's memory, bounded.
 
 mod arena;
+mod change;
+mod entry;
 mod extras;
+mod landlord;
 mod memory;
 mod numbers;
 mod set;
+mod short;
 mod table;
 
-pub(crate) use memory::Mode;
 pub(crate) use numbers::Numbers;
+pub(crate) use short::Mode;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};

@@ -67,6 +67,13 @@ impl Numbers {
         (Edition(sequence), Narrow::from_words_unchecked(words))
     }
 
+    /// As [`glance`](Self::glance), where the numbers are settled and the state is one word.
+    #[inline(always)]
+    pub(crate) fn glance_settled(&self) -> Option<(Edition, Narrow)> {
+        let (edition, narrow) = self.glance();
+        (edition.0 & 1 == 0 && narrow.is_there()).then_some((edition, narrow))
+    }
+
     /// The step in force at that edition or a later one.
     pub(crate) fn step(&self) -> Guard<Arc<Step>> {
         self.step.load()

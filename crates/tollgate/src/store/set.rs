@@ -10,9 +10,11 @@
 //! Single charges honour the same locks, so no other thread sees a set half made.
 
 use super::{
+    entry::Entry,
     extras::{self, Extra, Holder},
-    memory::{Entry, LimitHandle, MemoryStore, Mode, StoreError},
+    memory::{LimitHandle, MemoryStore, StoreError},
     numbers::Edition,
+    short::Mode,
     table::{NoEntry, Print, Slot},
 };
 use crate::{

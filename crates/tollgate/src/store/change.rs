@@ -1,0 +1,147 @@
+//! Numbers that change under way: every state of the limit is visited and turned over.
+//!
+//! The sequence of the limit's [numbers](super::numbers) is odd meanwhile, so its charges wait; other limits' do not.
+
+use super::{
+    entry::Entry,
+    memory::{LimitHandle, MemoryStore, StoreError},
+    numbers::Form,
+    table::Slot,
+};
+use crate::{
+    clock::Clock,
+    limit::Limit,
+    step::{Moment, State, Step, narrow::Outgrown},
+    time::Time,
+};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+impl<C: Clock> MemoryStore<C> {
+    /// Changes a limit's numbers; what was consumed is kept, as the kinds promise. Charges on this limit wait meanwhile,
+    /// some nanoseconds for each place in its table; other limits' do not.
+    ///
+    /// # Errors
+    /// Where the store does not know the limit.
+    pub fn change(&self, limit: &LimitHandle, to: impl Into<Limit>) -> Result<(), StoreError> {
+        let _one = self.changing();
+        let entry = self.known(limit)?;
+        self.turn_over(entry, Step::new(&to.into()), self.clock.now());
+        Ok(())
+    }
+
+    /// Forgets a limit and all its keys. Its handles are refused from now on.
+    ///
+    /// # Errors
+    /// Where the store does not know the limit.
+    pub fn remove(&self, limit: &LimitHandle) -> Result<(), StoreError> {
+        let _one = self.changing();
+        let entry = self.known(limit)?;
+        let mut limits = Vec::clone(&self.limits.load());
+        limits[usize::from(entry.tag)] = None;
+        self.limits.store(Arc::new(limits));
+        // A later limit under the same tag must not find these; nor may a charge under way enter new ones.
+        entry.retire();
+        let step = Step::clone(&entry.numbers.step());
+        entry.numbers.change(step, None, |old, _| {
+            for slot in entry.tables.slots_of(entry.tag, old) {
+                let word = slot.word().lock();
+                if slot.meta() as u16 == entry.tag {
+                    self.free_boxed(&slot, old.step.is_boxed());
+                    slot.disown();
+                }
+                slot.word().unlock(word);
+            }
+        });
+        self.extras.lock().retain(|(tag, _), _| *tag != entry.tag);
+        Ok(())
+    }
+
+    /// Moves the base of a limit's words along before the line outgrows them.
+    #[cold]
+    pub(super) fn rebase(&self, entry: &Entry, now: Time) {
+        let now = entry.never_back(now);
+        let _one = self.changing();
+        let (_, Some(narrow)) = entry.numbers.read() else { return };
+        if narrow.ask(0, now, 0, None) == Err(Outgrown) {
+            let step = Step::clone(&entry.numbers.step());
+            self.turn_over(entry, step, now);
+        }
+    }
+
+    /// Visits every state of the limit with its new numbers.
+    fn turn_over(&self, entry: &Entry, step: Step, now: Time) {
+        let at = self.moment(entry, now);
+        entry.numbers.change(step, Some(at.since_birth), |old, new| {
+            let mut moved = HashMap::new();
+            for slot in entry.tables.slots_of(entry.tag, old) {
+                let word = slot.word().lock();
+                if slot.meta() as u16 == entry.tag {
+                    self.convert_slot(&slot, word, old, new, at, &mut moved);
+                } else {
+                    slot.word().unlock(word);
+                }
+            }
+            // Only now: a charge that began under the old numbers has inherited under them by the time its slot was had.
+            let mut inherited = entry.inherited();
+            for state in inherited.values_mut() {
+                new.step.convert(&old.step, state, at);
+            }
+            inherited.extend(moved);
+            inherited.retain(|_, state| new.step.idle_in(state, at) > 0);
+            let longest = inherited.values().map(|state| new.step.idle_in(state, at)).max().unwrap_or(0);
+            entry.leave_heirs(inherited.len(), now + Duration::from_nanos(longest));
+        });
+    }
+
+    fn convert_slot(
+        &self,
+        slot: &Slot<'_>,
+        word: u64,
+        old: &Form,
+        new: &Form,
+        at: Moment,
+        inherited: &mut HashMap<u64, State>,
+    ) {
+        let mut state = match (&old.narrow, old.step.is_boxed()) {
+            (Some(narrow), _) => State::Words(narrow.widen(word, old.birth)),
+            (None, false) => State::Words([word >> 1, slot.second()]),
+            (None, true) => match slot.second() {
+                0 => old.step.unseen(),
+                number => std::mem::replace(&mut *self.arena.state(number), State::Words([0, 0])),
+            },
+        };
+        new.step.convert(&old.step, &mut state, at);
+        if old.narrow.is_some() != new.narrow.is_some() {
+            if new.step.idle_in(&state, at) > 0 {
+                inherited.insert(slot.meta(), state);
+            }
+            self.free_boxed(slot, old.step.is_boxed());
+            slot.disown();
+            slot.word().unlock(0);
+            return;
+        }
+        let next = match (&new.narrow, state) {
+            (Some(narrow), State::Words(words)) => narrow.narrow(words, new.birth),
+            (None, State::Words(words)) => {
+                self.free_boxed(slot, old.step.is_boxed());
+                slot.set_second(words[1]);
+                words[0] << 1
+            }
+            (_, state) => {
+                match slot.second() {
+                    number if number != 0 && old.step.is_boxed() => *self.arena.state(number) = state,
+                    _ => slot.set_second(self.arena.keep(state)),
+                }
+                0
+            }
+        };
+        slot.word().unlock(next);
+    }
+
+    fn free_boxed(&self, slot: &Slot<'_>, boxed: bool) {
+        if boxed && slot.second() != 0 {
+            self.arena.drop_state(slot.second());
+            slot.set_second(0);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The store, as a table asks it about slots while a key enters.
+
+use super::{
+    entry::Entry,
+    memory::{MemoryStore, WhenFull},
+    numbers::Edition,
+    table::{Landlord, Life},
+};
+use crate::{
+    clock::Clock,
+    step::{State, Step},
+    time::Time,
+};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+/// Whoever lets a key in.
+pub(super) struct Owner<'a, C> {
+    pub(super) store: &'a MemoryStore<C>,
+    pub(super) limits: &'a [Option<Arc<Entry>>],
+    pub(super) entering: &'a Entry,
+    pub(super) edition: Edition,
+    pub(super) now: Time,
+}
+
+impl<C: Clock> Landlord for Owner<'_, C> {
+    fn life(&self, tag: u16, words: [u64; 2]) -> Life {
+        let Some(Some(entry)) = self.limits.get(usize::from(tag)) else { return Life::Idle };
+        // While a limit's numbers change its words cannot be read.
+        let Some((narrow, step)) = entry.numbers.try_read() else { return Life::Pinned };
+        let now = entry.never_back(self.now);
+        let left = match narrow {
+            Some(narrow) => {
+                narrow.ask(words[0], now, 0, None).map_or(u64::MAX, |(status, _)| status.reset_nanos())
+            }
+            None if step.is_boxed() => {
+                let at = self.store.moment(entry, self.now);
+                match words[1] {
+                    0 => 0,
+                    number => match self.store.arena.try_state(number) {
+                        Some(state) => step.idle_in(&state, at),
+                        None => return Life::Pinned,
+                    },
+                }
+            }
+            None => {
+                step.idle_in(&State::Words([words[0] >> 1, words[1]]), self.store.moment(entry, self.now))
+            }
+        };
+        match left {
+            0 => Life::Idle,
+            _ if matches!(**step, Step::Concurrency(_)) => Life::Pinned,
+            left => Life::Live(left),
+        }
+    }
+
+    fn evicts(&self) -> bool {
+        self.store.when_full == WhenFull::Evict
+    }
+
+    fn in_force(&self) -> bool {
+        self.entering.numbers.is_current(self.edition)
+    }
+
+    fn vacated(&self, tag: u16, words: [u64; 2], life: Life) {
+        if life != Life::Idle {
+            self.store.evicted.fetch_add(1, Relaxed);
+        }
+        let boxed = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
+        if words[1] != 0 && boxed.is_some_and(|entry| entry.numbers.step().is_boxed()) {
+            self.store.arena.drop_state(words[1]);
+        }
+    }
+}
