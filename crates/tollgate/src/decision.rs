@@ -3,8 +3,8 @@
 //! A denial is not an error. Every hint is rounded up to a whole microsecond here, and never down anywhere: a
 //! caller who comes back after exactly `retry_after` passes, if nobody else came.
 
-use crate::time::hint;
-use std::time::Duration;
+use crate::{step::concurrency::PermitId, time::hint};
+use std::{fmt, time::Duration};
 
 /// What a request is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ pub enum DecidedBy {
 /// How one charge stands.
 ///
 /// Inside, quantities are in credits, a bucket's own small change: what nobody asks for is never divided.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[must_use = "a status says whether the request may go on"]
 pub struct Status {
     /// With times in credits.
@@ -59,6 +59,7 @@ pub struct Status {
     pub(crate) per_unit: u64,
     /// Credits that a nanosecond earns.
     pub(crate) per_nano: u32,
+    pub(crate) permit: Option<PermitId>,
 }
 
 /// A decision, with times in credits (in a [`Status`]) or nanoseconds (compared with others).
@@ -132,6 +133,13 @@ impl Status {
         self.decided_by
     }
 
+    /// The permit that holds what a concurrency limit gave, to be given back with `leave`; `None` where no slot was taken.
+    /// For a charge in a set see [`SetStatus::permit`].
+    #[must_use]
+    pub const fn permit(&self) -> Option<PermitId> {
+        self.permit
+    }
+
     /// A status whose units are units and whose times are nanoseconds.
     pub(crate) const fn plain(verdict: Verdict, limit: u32, remaining: u32, reset: u64) -> Self {
         Self {
@@ -142,6 +150,7 @@ impl Status {
             reset,
             per_unit: 1,
             per_nano: 1,
+            permit: None,
         }
     }
 
@@ -172,7 +181,20 @@ impl Status {
     }
 }
 
-/// Statuses are the same where all that can be asked of them is.
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Status")
+            .field("decision", &self.decision())
+            .field("limit", &self.limit)
+            .field("remaining", &self.remaining())
+            .field("reset_after", &self.reset_after())
+            .field("decided_by", &self.decided_by)
+            .field("permit", &self.permit)
+            .finish()
+    }
+}
+
+/// Statuses are the same where all that can be asked of them is, but for the permit's name.
 impl PartialEq for Status {
     fn eq(&self, other: &Self) -> bool {
         let asked = |it: &Self| (it.decision(), it.limit, it.remaining(), it.reset_after(), it.decided_by);
@@ -216,7 +238,7 @@ pub struct SetStatus {
     verdict: Verdict,
     decisive: Option<usize>,
     statuses: Vec<Status>,
-    pub(crate) permit: Option<crate::PermitId>,
+    pub(crate) permit: Option<PermitId>,
 }
 
 impl SetStatus {
@@ -273,7 +295,7 @@ impl SetStatus {
 
     /// The permit that owns every concurrency slot the set entered, where it entered any.
     #[must_use]
-    pub const fn permit(&self) -> Option<crate::PermitId> {
+    pub const fn permit(&self) -> Option<PermitId> {
         self.permit
     }
 }

@@ -4,6 +4,7 @@
 //! hashed with its length, a missing one unlike an empty one, and a number unlike its digits.
 
 use crate::siphash::siphash;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whose bucket is charged.
 ///
@@ -12,10 +13,11 @@ use crate::siphash::siphash;
 ///
 /// let alice = Key::from("alice");
 /// let seven = Key::from(7_u64);
+/// let address = Key::from(std::net::Ipv4Addr::LOCALHOST);
 /// let pair = Key::from(&[Some("tenant"), Some("alice")]);
 /// let lacking = Key::from(&[Some("tenant"), None]);
 /// let everyone = Key::from(());
-/// # let _ = (alice, seven, pair, lacking, everyone);
+/// # let _ = (alice, seven, address, pair, lacking, everyone);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -28,6 +30,8 @@ pub enum Key<'a> {
     Bytes(&'a [u8]),
     /// A number, which is not the same as its digits.
     Number(u64),
+    /// An address; an IPv4 address mapped into IPv6 is that IPv4 address.
+    Ip(IpAddr),
     /// Several values, of which some may be missing. A list of one text is that text.
     List(&'a [Option<&'a str>]),
 }
@@ -41,12 +45,20 @@ impl Key<'_> {
     pub(crate) fn fingerprint(&self, secret: [u64; 2], domain: u64) -> [u64; 2] {
         let listed;
         let number;
+        let octets;
         let (shape, bytes): (u64, &[u8]) = match *self {
             Self::Text(text) | Self::List(&[Some(text)]) => (1, text.as_bytes()),
             Self::Bytes(bytes) => (1, bytes),
             Self::Number(it) => {
                 number = it.to_le_bytes();
                 (2, &number)
+            }
+            Self::Ip(address) => {
+                octets = match address {
+                    IpAddr::V4(four) => four.to_ipv6_mapped().octets(),
+                    IpAddr::V6(six) => six.octets(),
+                };
+                (4, &octets)
             }
             Self::All | Self::List([]) => (0, &[]),
             Self::List(values) => {
@@ -97,6 +109,30 @@ impl<'a> From<&'a [u8]> for Key<'a> {
 impl From<u64> for Key<'_> {
     fn from(number: u64) -> Self {
         Self::Number(number)
+    }
+}
+
+impl From<IpAddr> for Key<'_> {
+    fn from(address: IpAddr) -> Self {
+        Self::Ip(address)
+    }
+}
+
+impl From<Ipv4Addr> for Key<'_> {
+    fn from(address: Ipv4Addr) -> Self {
+        Self::Ip(address.into())
+    }
+}
+
+impl From<Ipv6Addr> for Key<'_> {
+    fn from(address: Ipv6Addr) -> Self {
+        Self::Ip(address.into())
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Key<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::Bytes(bytes)
     }
 }
 
@@ -154,6 +190,9 @@ mod tests {
         assert_eq!(print(Key::Text("k")), print(Key::List(&[Some("k")])));
         assert_eq!(print(Key::Text("k")), print(Key::Bytes(b"k")));
         assert_eq!(print(Key::All), print(Key::List(&[])));
+        let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+        assert_eq!(print(Key::from(Ipv4Addr::LOCALHOST)), print(Key::from(mapped)));
+        assert_ne!(print(Key::from(Ipv4Addr::LOCALHOST)), print(Key::from(Ipv6Addr::LOCALHOST)));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::time::Duration;
 /// assert!(limiter.check("bob").is_allow());
 /// # Ok::<(), tollgate::LimitError>(())
 /// ```
+#[derive(Debug)]
 pub struct KeyedLimiter<C = SystemClock> {
     store: MemoryStore<C>,
     limit: LimitHandle,
@@ -32,7 +33,13 @@ impl KeyedLimiter {
     /// A limiter for a million keys on the machine's clock.
     #[must_use]
     pub fn new(limit: impl Into<Limit>) -> Self {
-        Self::with_clock(limit, Bounds::default(), SystemClock::new())
+        Self::with_bounds(limit, Bounds::default())
+    }
+
+    /// A limiter with these bounds on the machine's clock.
+    #[must_use]
+    pub fn with_bounds(limit: impl Into<Limit>, bounds: Bounds) -> Self {
+        Self::with_clock(limit, bounds, SystemClock::new())
     }
 }
 
@@ -118,13 +125,6 @@ impl<C: Clock> KeyedLimiter<C> {
         ours(self.store.ban(&self.limit, key, lasting));
     }
 
-    /// Enters a concurrency limit. Where the status allows, the permit is to be given back to [`leave`](Self::leave).
-    pub fn enter<'k>(&self, key: impl Into<Key<'k>>, units: u32) -> (Status, Option<PermitId>) {
-        let key: Key<'_> = key.into();
-        let set = ours(self.store.check(&[Charge::new(&self.limit, key).cost(units)]));
-        (set.statuses()[0], set.permit())
-    }
-
     /// Gives back what a permit holds; how many units came back.
     pub fn leave<'k>(&self, key: impl Into<Key<'k>>, permit: PermitId) -> u32 {
         let key: Key<'_> = key.into();
@@ -137,7 +137,8 @@ impl<C: Clock> KeyedLimiter<C> {
         ours(self.store.renew(&[Charge::new(&self.limit, key)], permit))
     }
 
-    /// Changes the limit's numbers, keeping what was consumed.
+    /// Changes the limit's numbers, keeping what was consumed. Charges wait meanwhile: some tens of nanoseconds for each key
+    /// in use.
     pub fn change(&self, to: impl Into<Limit>) {
         ours(self.store.change(&self.limit, to));
     }

@@ -108,13 +108,11 @@ pub enum LimitError {
         /// The setting's name.
         setting: &'static str,
     },
-    /// Larger than can be held.
-    #[error("{setting} must be at most {max}")]
-    TooLarge {
+    /// Longer than a clock can tell.
+    #[error("{setting} must be at most 146 years")]
+    TooLong {
         /// The setting's name.
         setting: &'static str,
-        /// The largest value it takes.
-        max: u64,
     },
     /// Larger than another setting allows.
     #[error("{setting} must not be above {bound}")]
@@ -152,7 +150,7 @@ pub(crate) const LONGEST: u64 = 1 << 62;
 pub(crate) fn span(span: Duration, setting: &'static str) -> Result<u64, LimitError> {
     match crate::time::nanos(span) {
         0 => Err(LimitError::Zero { setting }),
-        nanos if nanos > LONGEST => Err(LimitError::TooLarge { setting, max: LONGEST }),
+        nanos if nanos > LONGEST => Err(LimitError::TooLong { setting }),
         nanos => Ok(nanos),
     }
 }

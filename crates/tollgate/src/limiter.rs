@@ -66,7 +66,13 @@ struct Rest {
     state: State,
     granted: u32,
     banned_until: Time,
-    permits: u64,
+    next_permit: PermitId,
+}
+
+impl<C> std::fmt::Debug for Limiter<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Limiter").field("birth", &self.birth).finish_non_exhaustive()
+    }
 }
 
 impl Limiter {
@@ -91,7 +97,13 @@ impl<C: Clock> Limiter<C> {
             hot: Hot { word: AtomicU64::new(LOCKED), latest: AtomicU64::new(0) },
             // The first to come finds out whether the word can be given back.
             parked: AtomicBool::new(true),
-            rest: Mutex::new(Rest { word: 0, state, granted: 0, banned_until: Time::ZERO, permits: 0 }),
+            rest: Mutex::new(Rest {
+                word: 0,
+                state,
+                granted: 0,
+                banned_until: Time::ZERO,
+                next_permit: PermitId::FIRST,
+            }),
         }
     }
 
@@ -154,15 +166,6 @@ impl<C: Clock> Limiter<C> {
         let now = self.never_back(self.clock.now());
         rest.banned_until = now + lasting;
         self.with_state(&mut rest, now, |_, _, _| ());
-    }
-
-    /// Enters a concurrency limit. Where the status allows, the permit is to be given back to [`leave`](Self::leave).
-    pub fn enter(&self, units: u32) -> (Status, Option<PermitId>) {
-        let now = self.clock.now();
-        let mut rest = self.rest();
-        let status = self.decide_at_rest(&mut rest, units, None, now, Charging::Yes);
-        let entered = !status.is_deny() && units > 0 && matches!(rest.state, State::Holders(_));
-        (status, entered.then_some(PermitId(rest.permits)))
     }
 
     /// Gives back what a permit holds; how many units came back.
@@ -256,16 +259,17 @@ impl<C: Clock> Limiter<C> {
         let now = self.never_back(now);
         let banned_for = rest.banned_until.nanos_since(now);
         let paid = cost.min(rest.granted);
-        let permit = PermitId(rest.permits + 1);
+        let permit = rest.next_permit;
         let mut status = self.with_state(rest, now, |step, state, at| {
             let ask = Ask { at, cost: cost - paid, up_to };
             if banned_for > 0 && cost > 0 {
                 let idle = step.ask(state, &Ask { cost: 0, ..ask }).status;
                 return idle.refused(banned_for, DecidedBy::Ban);
             }
-            let answer = step.ask(state, &ask);
+            let mut answer = step.ask(state, &ask);
             if !answer.status.is_deny() && ask.cost > 0 && charging == Charging::Yes {
                 step.commit(state, &ask, &answer, permit);
+                answer.status.permit = matches!(step, Step::Concurrency(_)).then_some(permit);
             }
             answer.status
         });
@@ -274,7 +278,7 @@ impl<C: Clock> Limiter<C> {
         if !status.is_deny() && charging == Charging::Yes {
             self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
             rest.granted = left;
-            rest.permits = permit.0;
+            rest.next_permit = permit.next();
         }
         status
     }

@@ -31,7 +31,7 @@ impl Rate {
     pub fn new(amount: u64, period: Duration) -> Result<Self, LimitError> {
         let period_nanos = nanos(period);
         if period_nanos > 1 << 62 {
-            return Err(LimitError::TooLarge { setting: "rate's period", max: 1 << 62 });
+            return Err(LimitError::TooLong { setting: "rate's period" });
         }
         match (NonZeroU64::new(amount), NonZeroU64::new(period_nanos)) {
             (Some(amount), Some(period)) => Ok(Self { amount, period }),

@@ -20,7 +20,7 @@ pub(super) const GROUPS: [Group; 5] = [
     Group { name: "burst", begins: "0 s", first_ms: 0, every_ms: 10, count: 9, mark: ' ' },
     Group { name: "calm", begins: "1.4 s", first_ms: 1400, every_ms: 150, count: 5, mark: ' ' },
     Group { name: "rush", begins: "2.92 s", first_ms: 2920, every_ms: 10, count: 8, mark: ' ' },
-    Group { name: "and rush", begins: "3 s", first_ms: 3000, every_ms: 10, count: 8, mark: '|' },
+    Group { name: "goes on", begins: "3 s", first_ms: 3000, every_ms: 10, count: 8, mark: '|' },
     Group { name: "burst", begins: "6 s", first_ms: 6000, every_ms: 10, count: 9, mark: ' ' },
 ];
 

@@ -58,8 +58,8 @@ const OPS: [(&str, &[&str]); 9] = [
 
 const FIELDS: [&str; 8] = ["at_us", "op", "key", "cost", "id", "up_to_us", "limit", "index"];
 
-/// The last microsecond a store can tell, in the year 2262.
-const LAST_US: u64 = i64::MAX as u64 / 1_000;
+/// The last microsecond a store can tell, in the year 2116.
+const LAST_US: u64 = Time::END.as_nanos() / 1_000;
 
 impl Line {
     pub(super) fn parse(text: &str) -> Result<Self> {

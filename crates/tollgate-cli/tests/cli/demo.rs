@@ -11,7 +11,7 @@ fn the_picture() {
     insta::assert_snapshot!(picture, @r#"
     Nine algorithms, the same requests. In the long run each allows 10 a second.
 
-                      burst     calm  rush     and rush burst
+                      burst     calm  rush     goes on  burst
                       0 s       1.4 s 2.92 s   3 s      6 s       pass wait no peak
     requests          vvvvvvvvv vvvvv vvvvvvvv|vvvvvvvv vvvvvvvvv   39
     token_bucket      #####~~~. ##### #####~~~|..~..... #####~~~.   20   10  9    9
@@ -26,6 +26,7 @@ fn the_picture() {
 
     # passes   ~ waits for its turn   . is refused   | the fixed window ends
     peak: the most that start within one second; more than 10 is a burst let through
+    buckets hold 5 and may wait 300 ms; windows last 1 s; 2 are in flight, 200 ms each
 
     tollgate replay --help   run your own traffic through any of these, or several
     tollgate demo --plain    this picture, without colour or motion

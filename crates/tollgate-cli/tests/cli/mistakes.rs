@@ -25,7 +25,7 @@ fn bad_lines() {
         r#"{"at_us":1.5}"#,
         r#"{"at_us":1e3}"#,
         r#"{"at_us":"0"}"#,
-        r#"{"at_us":9223372036854776}"#,
+        r#"{"at_us":4611686018427388}"#,
         r#"{"at_us":0,"cost":-1}"#,
         r#"{"at_us":0,"cost":4294967296}"#,
         r#"{"at_us":0,"cost":null}"#,
@@ -62,15 +62,15 @@ fn bad_lines() {
     {}
       error: line 1: "at_us" is missing; expected microseconds since 1970, such as 0
     {"at_us":-1}
-      error: line 1: "at_us" must be a whole number from 0 to 9223372036854775; read -1
+      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read -1
     {"at_us":1.5}
-      error: line 1: "at_us" must be a whole number from 0 to 9223372036854775; read 1.5
+      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read 1.5
     {"at_us":1e3}
-      error: line 1: "at_us" must be a whole number from 0 to 9223372036854775; read 1000.0
+      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read 1000.0
     {"at_us":"0"}
-      error: line 1: "at_us" must be a whole number from 0 to 9223372036854775; read "0"
-    {"at_us":9223372036854776}
-      error: line 1: "at_us" must be a whole number from 0 to 9223372036854775; read 9223372036854776
+      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read "0"
+    {"at_us":4611686018427388}
+      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read 4611686018427388
     {"at_us":0,"cost":-1}
       error: line 1: "cost" must be a whole number from 0 to 4294967295; read -1
     {"at_us":0,"cost":4294967296}

@@ -153,9 +153,7 @@ fn accepted<T>(fields: &Fields<'_>, made: Result<T, LimitError>) -> Option<T> {
         Err(error) => {
             match &error {
                 LimitError::Zero { setting } => fields.mistake(setting, "must be greater than zero"),
-                LimitError::TooLarge { setting, max } => {
-                    fields.mistake(setting, format!("must be at most {max}"));
-                }
+                LimitError::TooLong { setting } => fields.mistake(setting, "must be at most 146 years"),
                 LimitError::Above { setting, bound } => {
                     fields.mistake(setting, format!("must not be above {bound}"));
                 }

@@ -9,9 +9,27 @@ use crate::{
     decision::{Status, Verdict},
     limit::{LimitError, nonzero, span},
 };
-use std::time::Duration;
+use std::{num::NonZeroU64, time::Duration};
 
 /// Concurrency: at most so many units in flight.
+///
+/// A check that passes takes slots, which are held until they are given back, or until `max_hold` has gone by without a
+/// renewal. The status names the permit that holds them.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Concurrency, KeyedLimiter};
+///
+/// let limiter = KeyedLimiter::new(Concurrency::new(1, Duration::from_secs(30))?);
+/// let entered = limiter.check("db");
+/// let permit = entered.permit().expect("the first one is let in");
+/// assert!(limiter.check("db").is_deny());
+///
+/// assert!(limiter.renew("db", permit), "held for another 30 s from now");
+/// assert_eq!(limiter.leave("db", permit), 1);
+/// assert!(limiter.check("db").is_allow());
+/// # Ok::<(), tollgate::LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
     limit: u32,
@@ -19,9 +37,22 @@ pub struct Concurrency {
     queue: u32,
 }
 
-/// Names the holder of concurrency slots.
+/// Names the holder of concurrency slots: what [`Status::permit`] gives, and `leave` and `renew` take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PermitId(pub(crate) u64);
+pub struct PermitId(NonZeroU64);
+
+impl PermitId {
+    pub(crate) const FIRST: Self = Self(NonZeroU64::MIN);
+
+    /// One for each number, from zero.
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self(NonZeroU64::MIN.saturating_add(number))
+    }
+
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
 
 /// Who holds what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +74,8 @@ impl Concurrency {
         Ok(Self { limit: nonzero(limit, "limit")?, max_hold: span(max_hold, "max_hold")?, queue: 0 })
     }
 
-    /// Lets so many wait in a queue for a slot. Deciding does not queue; whoever waits on the limit does.
+    /// Lets so many wait in a queue for a slot. A check does not wait and so does not queue: the number is for whoever
+    /// builds waiting on top.
     #[must_use]
     pub const fn with_queue(self, queue: u32) -> Self {
         Self { queue, ..self }

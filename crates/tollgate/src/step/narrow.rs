@@ -116,6 +116,7 @@ impl Narrow {
             reset: level,
             per_unit: self.price,
             per_nano: self.earn as u32,
+            permit: None,
         }
     }
 

@@ -59,7 +59,8 @@ pub struct MemoryStore<C = SystemClock> {
 /// How large a memory store may grow, and what it does then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Keys that fit at once. Each table (one for states of one word, one for the others) has room for so many.
+    /// Keys that fit at once, rounded up to a bucket of eight or five. Each table (one for states of one word, one for the
+    /// others) has room for so many; its memory is asked for when the first key comes, and used as keys do.
     pub max_keys: usize,
     /// What a new key gets when every place it could have is in use.
     pub when_full: WhenFull,
@@ -126,6 +127,24 @@ impl MemoryStore {
 impl Default for MemoryStore {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// A store with these bounds on the machine's clock.
+    #[must_use]
+    pub fn with_bounds(bounds: Bounds) -> Self {
+        Self::with_clock(bounds, SystemClock::new())
+    }
+}
+
+impl<C> std::fmt::Debug for MemoryStore<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let limits = self.limits.load().iter().flatten().count();
+        f.debug_struct("MemoryStore")
+            .field("limits", &limits)
+            .field("when_full", &self.when_full)
+            .finish_non_exhaustive()
     }
 }
 
@@ -233,7 +252,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     pub(super) fn next_permit(&self) -> PermitId {
-        PermitId(self.permits.fetch_add(1, Relaxed))
+        PermitId::numbered(self.permits.fetch_add(1, Relaxed))
     }
 
     pub(super) fn changing(&self) -> MutexGuard<'_, u64> {

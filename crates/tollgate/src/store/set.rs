@@ -239,7 +239,13 @@ impl<C: Clock> MemoryStore<C> {
             match &told.answer {
                 Some(answer) if charges => {
                     if told.ask.cost > 0 {
-                        place.step.commit(body.state_mut(), &told.ask, answer, permit.unwrap_or(PermitId(0)));
+                        told.status.permit = permit.filter(|_| enters(place));
+                        place.step.commit(
+                            body.state_mut(),
+                            &told.ask,
+                            answer,
+                            permit.unwrap_or(PermitId::FIRST),
+                        );
                     }
                     if told.granted > 0
                         && let Some(given) = &mut given

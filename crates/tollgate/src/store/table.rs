@@ -21,6 +21,8 @@ use crate::sync::{AtomicU64, Ordering, Word};
 
 /// How many buckets a key may live in. At two thirds full, 8 in 100,000 new keys find all of theirs full.
 const CHOICES: usize = 4;
+/// Two to the 32: more than any machine's memory holds at 24 bytes each, and no sum overflows.
+const MOST_KEYS: usize = 1 << 32;
 const BUCKET_WORDS: usize = 16;
 type Bucket = [AtomicU64; BUCKET_WORDS];
 const CACHE_LINE_PAIR: usize = 128;
@@ -100,6 +102,7 @@ impl<const STRIDE: usize> Table<STRIDE> {
 
     /// Room for `keys` with a third to spare, or as near as whole buckets come: 24 bytes a key, or 39.
     pub(crate) fn new(keys: usize) -> Self {
+        let keys = keys.min(MOST_KEYS);
         let slots = keys.saturating_add(keys / 100 * 49).saturating_add(keys % 100 / 2);
         let buckets = (slots / Self::SLOTS).max(1);
         let words = zeroed((buckets + 1) * BUCKET_WORDS);
@@ -352,7 +355,8 @@ pub(crate) const NOBODY: u16 = u16::MAX;
 /// Zeroed memory, of which the system hands out pages as they are touched.
 #[cfg(not(loom))]
 fn zeroed(words: usize) -> Box<[AtomicU64]> {
-    bytemuck::allocation::zeroed_slice_box(words)
+    bytemuck::allocation::try_zeroed_slice_box(words)
+        .unwrap_or_else(|()| panic!("no memory for a table of {} MiB", words >> 17))
 }
 
 #[cfg(loom)]
