@@ -62,7 +62,7 @@ impl Picture {
             "peak: the most that start within one second; more than 10 is a burst let through".to_owned(),
         );
         lines.push(
-            "buckets hold 5 and may wait 300 ms; windows last 1 s; 2 are in flight, 200 ms each".to_owned(),
+            "buckets hold 5 and wait up to 300 ms; windows last 1 s; 2 in flight for 200 ms".to_owned(),
         );
         lines.iter().fold(String::new(), |mut text, line| {
             // A frame is drawn over the last one: whatever that left on the line has to go.

@@ -26,7 +26,7 @@ fn the_picture() {
 
     # passes   ~ waits for its turn   . is refused   | the fixed window ends
     peak: the most that start within one second; more than 10 is a burst let through
-    buckets hold 5 and may wait 300 ms; windows last 1 s; 2 are in flight, 200 ms each
+    buckets hold 5 and wait up to 300 ms; windows last 1 s; 2 in flight for 200 ms
 
     tollgate replay --help   run your own traffic through any of these, or several
     tollgate demo --plain    this picture, without colour or motion
