@@ -88,7 +88,7 @@ fn check_at(report: &mut Report, effort: &Effort, load: Load) {
 /// A caller's time, a hundred nanoseconds a call.
 #[inline]
 fn after(begun: Time, call: usize) -> Time {
-    begun + Duration::from_nanos(100 * call as u64)
+    Time::from_nanos(begun.as_nanos() + 100 * call as u64)
 }
 
 /// As most callers ask, of whom the optimiser knows that they do not look at the rest of the answer.

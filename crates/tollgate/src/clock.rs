@@ -28,6 +28,30 @@ pub trait Clock {
     fn unix(&self, at: Time) -> u64;
 }
 
+impl<C: Clock> Clock for &C {
+    const MONOTONIC: bool = C::MONOTONIC;
+
+    fn now(&self) -> Time {
+        C::now(self)
+    }
+
+    fn unix(&self, at: Time) -> u64 {
+        C::unix(self, at)
+    }
+}
+
+impl<C: Clock> Clock for Arc<C> {
+    const MONOTONIC: bool = C::MONOTONIC;
+
+    fn now(&self) -> Time {
+        C::now(self)
+    }
+
+    fn unix(&self, at: Time) -> u64 {
+        C::unix(self, at)
+    }
+}
+
 /// The machine's clock: the processor's time stamp counter where it is invariant, the system's monotonic clock
 /// elsewhere.
 #[derive(Clone, Debug)]
@@ -42,7 +66,7 @@ pub struct SystemClock {
 struct Line {
     ticks: quanta::Clock,
     origin: u64,
-    /// Nanoseconds that 2^62 ticks take.
+    /// Nanoseconds that 2^40 ticks take.
     worth: u64,
 }
 
@@ -65,9 +89,16 @@ impl SystemClock {
         static ANCHOR: OnceLock<Anchor> = OnceLock::new();
         let anchor = ANCHOR.get_or_init(|| {
             let ticks = quanta::Clock::new();
-            let worth = ticks.delta_as_nanos(0, 1 << 62);
-            let line = Line { origin: ticks.raw(), worth, ticks };
-            Anchor { line, offset: AtomicU64::new(unix_now()), set_at: AtomicU64::new(0) }
+            let worth = ticks.delta_as_nanos(0, 1 << 40);
+            // A second back: another core's counter may be a little behind this one's.
+            let second = ((1_000_000_000_u128 << 40) / u128::from(worth.max(1))) as u64;
+            let line = Line { origin: ticks.raw().wrapping_sub(second), worth, ticks };
+            let now = nanos_of(ticks_since(&line), line.worth);
+            Anchor {
+                line,
+                offset: AtomicU64::new(unix_now().saturating_sub(now)),
+                set_at: AtomicU64::new(now),
+            }
         });
         Self { line: anchor.line.clone(), anchor }
     }
@@ -84,8 +115,7 @@ impl Clock for SystemClock {
 
     #[inline(always)]
     fn now(&self) -> Time {
-        let ticks = self.line.ticks.raw().wrapping_sub(self.line.origin);
-        Time::measured(((u128::from(ticks) * u128::from(self.line.worth)) >> 62) as u64)
+        Time::measured(nanos_of(ticks_since(&self.line), self.line.worth))
     }
 
     fn unix(&self, at: Time) -> u64 {
@@ -98,6 +128,17 @@ impl Clock for SystemClock {
         }
         at.as_nanos().saturating_add(self.anchor.offset.load(Relaxed))
     }
+}
+
+#[inline(always)]
+fn ticks_since(line: &Line) -> u64 {
+    line.ticks.raw().wrapping_sub(line.origin)
+}
+
+/// What so many ticks come to, when 2^40 of them take `worth` nanoseconds.
+#[inline(always)]
+fn nanos_of(ticks: u64, worth: u64) -> u64 {
+    ((u128::from(ticks) * u128::from(worth)) >> 40) as u64
 }
 
 fn unix_now() -> u64 {
@@ -169,5 +210,24 @@ mod tests {
         let wall = unix_now();
         let ours = clock.unix(clock.now());
         assert!(ours.abs_diff(wall) < 5_000_000_000, "the wall says {wall}, the anchored line {ours}");
+    }
+
+    #[test]
+    fn ticks_of_any_length_are_converted() {
+        for hertz in [1_000_000_u128, 24_000_000, 54_000_000, 1_000_000_000, 5_000_000_000] {
+            let worth = u64::try_from((1_000_000_000_u128 << 40) / hertz).unwrap();
+            let day = u64::try_from(86_400 * hertz).unwrap();
+            let nanos = nanos_of(day, worth);
+            assert!(nanos.abs_diff(86_400_000_000_000) < 100_000, "{hertz} Hz: a day takes {nanos} ns");
+        }
+    }
+
+    #[test]
+    fn the_system_clock_runs_at_the_right_speed() {
+        let clock = SystemClock::new();
+        let (theirs, ours) = (std::time::Instant::now(), clock.now());
+        while theirs.elapsed() < Duration::from_millis(20) {}
+        let (theirs, ours) = (theirs.elapsed(), clock.now() - ours);
+        assert!(ours.abs_diff(theirs) < theirs / 2, "{ours:?} for {theirs:?}");
     }
 }

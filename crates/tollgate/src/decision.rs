@@ -168,6 +168,14 @@ impl Status {
         Self { verdict: Verdict::Deny(nanos.saturating_mul(self.per_nano as u64)), decided_by, ..self }
     }
 
+    /// The same on a key that is banned for so long: the longer refusal counts, and `idle` shows what is there untouched.
+    pub(crate) fn banned(self, idle: Self, nanos: u64) -> Self {
+        if self.in_nanos().rank() > Verdict::Deny(nanos).rank() {
+            return self;
+        }
+        idle.refused(nanos, DecidedBy::Ban)
+    }
+
     pub(crate) const fn add_remaining(&mut self, units: u32) {
         self.left = self.left.saturating_add(self.per_unit.saturating_mul(units as u64));
     }

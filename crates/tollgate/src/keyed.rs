@@ -72,7 +72,7 @@ impl<C: Clock> KeyedLimiter<C> {
     #[inline]
     pub fn check_at<'k>(&self, key: impl Into<Key<'k>>, cost: u32, now: Time) -> Status {
         let status = self.store.decide(self.limit.entry(), key.into(), cost, now);
-        if !status.is_deny() {
+        if !status.is_deny() && cost > 0 {
             self.limit.entry().remember(now);
         }
         status

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::{Clock, SystemClock},
-    decision::{DecidedBy, Status},
+    decision::Status,
     limit::Limit,
     step::{
         Ask, Moment, State, Step,
@@ -264,7 +264,7 @@ impl<C: Clock> Limiter<C> {
             let ask = Ask { at, cost: cost - paid, up_to };
             if banned_for > 0 && cost > 0 {
                 let idle = step.ask(state, &Ask { cost: 0, ..ask }).status;
-                return idle.refused(banned_for, DecidedBy::Ban);
+                return step.ask(state, &ask).status.banned(idle, banned_for);
             }
             let mut answer = step.ask(state, &ask);
             if !answer.status.is_deny() && ask.cost > 0 && charging == Charging::Yes {
@@ -275,7 +275,7 @@ impl<C: Clock> Limiter<C> {
         });
         let left = if status.is_deny() { rest.granted } else { rest.granted - paid };
         status.add_remaining(left);
-        if !status.is_deny() && charging == Charging::Yes {
+        if !status.is_deny() && cost > 0 && charging == Charging::Yes {
             self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
             rest.granted = left;
             rest.next_permit = permit.next();
@@ -316,7 +316,7 @@ impl<C: Clock> Limiter<C> {
     /// not: then everybody comes here.
     fn put_word(&self, rest: &mut Rest, narrow: Option<Narrow>, state: State, now: Time) {
         rest.word = match (narrow, &state) {
-            (Some(narrow), State::Words(words)) => narrow.narrow(*words, self.birth),
+            (Some(narrow), State::Words(words)) => narrow.at_least_unseen(narrow.narrow(*words, self.birth)),
             _ => 0,
         };
         rest.state = state;
@@ -340,6 +340,8 @@ impl<C: Clock> Limiter<C> {
     fn turn_over(&self, rest: &mut Rest, step: Step, now: Time) {
         let at = self.moment(now);
         let word = self.take_word(rest);
+        // The line begins here: a time before it counts as this one.
+        self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
         self.numbers.change(step, Some(at.since_birth), |old, new| {
             let mut state = match &old.narrow {
                 Some(narrow) => State::Words(narrow.widen(word, self.birth)),

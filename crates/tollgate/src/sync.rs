@@ -76,10 +76,15 @@ impl Word<'_> {
         }
     }
 
-    /// The lock, if the value is still `value`.
-    #[inline]
+    /// The lock, if the value is still `value`. A swap, since it need not wait for `value` to be known; what it took by
+    /// mistake it puts back.
+    #[inline(always)]
     pub(crate) fn try_lock(&self, value: u64) -> bool {
-        self.0.compare_exchange(value, value | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        let held = self.0.swap(LOCKED, Ordering::SeqCst);
+        if held != value && held & LOCKED == 0 {
+            self.unlock(held);
+        }
+        held == value
     }
 
     /// The lock, and the value under it.

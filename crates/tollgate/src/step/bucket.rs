@@ -16,7 +16,7 @@
 //! when an initially short bucket has filled. The two words are the due point's 127 bits: 146 years of any rate, a full
 //! bucket of any size, and bookings beyond it fit.
 
-use super::{Answer, Ask, Moment, Words};
+use super::{Answer, Ask, Moment, Words, narrow};
 use crate::{
     decision::{Status, Verdict},
     rate::Rate,
@@ -32,6 +32,8 @@ pub(crate) struct Bucket {
     /// Whether a full bucket can still be booked (then the wait is the debt), or refuses.
     pub(crate) overbooks: Overbooks,
     pub(crate) unseen: u128,
+    /// The deepest level that can be booked.
+    pub(crate) deepest: u128,
 }
 
 /// What happens above the capacity.
@@ -47,7 +49,9 @@ impl Bucket {
     pub(crate) fn new(rate: Rate, capacity: u32, free: u32, initial: u32, overbooks: Overbooks) -> Self {
         let (earn, price) = rate.credits();
         let unseen = u128::from(capacity - initial) * u128::from(price);
-        Self { earn, price, capacity, free, overbooks, unseen }
+        let full = u128::from(capacity) * u128::from(price);
+        let deepest = if narrow::fits(earn, full) { narrow::DEEPEST.into() } else { LAST_DUE / 2 };
+        Self { earn, price, capacity, free, overbooks, unseen, deepest }
     }
 
     pub(crate) fn ask(&self, words: Words, ask: &Ask) -> Answer {
@@ -77,15 +81,15 @@ impl Bucket {
         }
         let over = level.saturating_sub(self.credits(self.free));
         let above = level.saturating_sub(self.credits(self.capacity));
-        let patience = match self.overbooks {
-            Overbooks::Yes => ask.up_to.unwrap_or(0),
-            Overbooks::No if above > 0 => return Verdict::Deny(self.nanos(above)),
-            Overbooks::No => ask.up_to.unwrap_or(u64::MAX),
+        let (patience, hard) = match self.overbooks {
+            Overbooks::Yes => (ask.up_to.unwrap_or(0), level.saturating_sub(self.deepest)),
+            Overbooks::No => (ask.up_to.unwrap_or(u64::MAX), above),
         };
-        match self.nanos(over) {
-            0 => Verdict::Allow,
-            wait if wait <= patience => Verdict::Wait(wait),
-            wait => Verdict::Deny(wait - patience),
+        // What must drain before the charge fits at all, and before its turn is near enough.
+        match (self.nanos(over), self.nanos(hard)) {
+            (0, 0) => Verdict::Allow,
+            (wait, 0) if wait <= patience => Verdict::Wait(wait),
+            (wait, hard) => Verdict::Deny(hard.max(wait.saturating_sub(patience))),
         }
     }
 
@@ -104,12 +108,24 @@ impl Bucket {
 
     /// The same consumed fraction under these numbers, rounded against the caller.
     pub(crate) fn convert(&self, from: &Self, words: Words, at: Moment) -> Words {
-        let old_now = from.line(at);
-        let old_due = from.due(words, old_now);
-        if from.until(old_due, old_now) == 0 {
+        let (consumed, of) = from.consumed(words, at);
+        self.consume(consumed, of, at)
+    }
+
+    /// The consumed fraction of the capacity; nothing for a key that is as if never used.
+    pub(crate) fn consumed(&self, words: Words, at: Moment) -> (u128, u128) {
+        let now = self.line(at);
+        let due = self.due(words, now);
+        let level = if self.until(due, now) == 0 { 0 } else { due - now };
+        (level, self.credits(self.capacity))
+    }
+
+    /// The state in which that fraction is consumed, rounded against the caller.
+    pub(crate) fn consume(&self, consumed: u128, of: u128, at: Moment) -> Words {
+        if consumed == 0 {
             return [0, 0];
         }
-        let level = mul_div_up(old_due - old_now, self.credits(self.capacity), from.credits(from.capacity));
+        let level = mul_div_up(consumed, self.credits(self.capacity), of).min(self.deepest);
         to_words(self.line(at).saturating_add(level).max(self.unseen))
     }
 

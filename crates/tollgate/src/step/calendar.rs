@@ -4,9 +4,7 @@
 //! window that was found last is remembered, so that the zone's rules are looked up once a window.
 
 use crate::limit::LimitError;
-use jiff::{
-    RoundMode, Timestamp, ToSpan, Unit as Rounding, Zoned, ZonedRound, civil::Time as OClock, tz::TimeZone,
-};
+use jiff::{Timestamp, ToSpan, Zoned, civil::Time as OClock, tz::TimeZone};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A unit of the calendar in a time zone.
@@ -62,6 +60,14 @@ impl Calendar {
 
     fn find(&self, unix: u64) -> Result<(u64, u64), jiff::Error> {
         let now = Timestamp::from_nanosecond(unix.into())?.to_zoned(self.zone.clone());
+        if self.unit == Unit::Hour {
+            // By the offset of the moment: a zone that shifts by half an hour has hours that overlap, never an empty one.
+            let hour = 3_600_000_000_000;
+            let offset = i128::from(now.offset().seconds()) * 1_000_000_000;
+            let start =
+                unix - u64::try_from((i128::from(unix) + offset).rem_euclid(hour)).unwrap_or(0).min(unix);
+            return Ok((start, start + 3_600_000_000_000));
+        }
         let start = self.start(&now)?;
         let span = match self.unit {
             Unit::Hour => 1.hour(),
@@ -70,15 +76,14 @@ impl Calendar {
             Unit::Month => 1.month(),
             Unit::Year => 1.year(),
         };
-        // From noon-like middles the end is the next window's start, whatever the zone did in between.
+        // The end is the next window's own start, whatever the zone did in between.
         let end = self.start(&start.checked_add(span)?)?;
         Ok((nanos(&start), nanos(&end)))
     }
 
     fn start(&self, at: &Zoned) -> Result<Zoned, jiff::Error> {
         let day = match self.unit {
-            Unit::Hour => return at.round(ZonedRound::new().smallest(Rounding::Hour).mode(RoundMode::Trunc)),
-            Unit::Day => at.date(),
+            Unit::Hour | Unit::Day => at.date(),
             Unit::Week => at.date().checked_sub(i64::from(at.weekday().to_monday_zero_offset()).days())?,
             Unit::Month => at.date().first_of_month(),
             Unit::Year => at.date().first_of_year(),
@@ -132,6 +137,18 @@ mod tests {
         );
         check(Unit::Month, "UTC", "2024-02-29T12:00:00Z", "2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z");
         check(Unit::Year, "UTC", "2024-12-31T23:59:59Z", "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn no_hour_is_empty_where_the_clock_shifts_by_half_an_hour() {
+        let calendar = Calendar::new(Unit::Hour, "Australia/Lord_Howe").unwrap();
+        let shift: Timestamp = "2026-04-04T15:00:00Z".parse().unwrap();
+        let shift = u64::try_from(shift.as_nanosecond()).unwrap();
+        for minutes in 0..240 {
+            let at = shift - 7_200_000_000_000 + minutes * 60_000_000_000;
+            let (start, end) = calendar.window(at);
+            assert!(start <= at && at < end && end - start == 3_600_000_000_000, "{minutes}");
+        }
     }
 
     #[test]

@@ -97,7 +97,8 @@ impl Concurrency {
             _ => Verdict::Allow,
         };
         let charged = !verdict.is_deny() && ask.cost > 0;
-        let last = if charged { self.max_hold } else { holders.last_in(ask.at) };
+        let others = holders.last_in(ask.at);
+        let last = if charged { others.max(self.max_hold) } else { others };
         Status::plain(
             verdict,
             self.limit,

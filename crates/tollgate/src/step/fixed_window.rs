@@ -111,7 +111,11 @@ impl FixedWindow {
             return words;
         }
         let open = self.open(words, at);
-        [open.place + 1, open.used.saturating_sub(units.into())]
+        // What has passed is not given back, and no new window opens for it.
+        if open.place + 1 != words[0] {
+            return words;
+        }
+        [words[0], open.used.saturating_sub(units.into())]
     }
 
     pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {

@@ -7,7 +7,7 @@
 //!
 //! Worst case admitted: `burst + amount * ceil(t / period)` in any time `t`.
 
-use super::{Answer, Ask, Moment, Words};
+use super::{Answer, Ask, Moment, Words, bucket::mul_div_up};
 use crate::decision::{Status, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +78,24 @@ impl Interval {
 
     /// The same consumed fraction under these numbers, rounded against the caller.
     pub(crate) fn convert(&self, from: &Self, words: Words, at: Moment) -> Words {
-        let level = from.level(words, at);
-        if level.untouched {
-            return [0, 0];
+        let (consumed, of) = from.consumed(words, at);
+        match self.consume(consumed, of, at) {
+            [0, 0] => [0, 0],
+            // Refills go on coming when they would have.
+            [_, consumed] => [from.level(words, at).refilled_at, consumed],
         }
-        let consumed = (u128::from(level.consumed) * u128::from(self.burst)).div_ceil(u128::from(from.burst));
-        [level.refilled_at, u64::try_from(consumed).unwrap_or(u64::MAX)]
+    }
+
+    /// The consumed fraction of the burst; nothing for a key that is as if never used.
+    pub(crate) fn consumed(&self, words: Words, at: Moment) -> (u128, u128) {
+        let level = self.level(words, at);
+        (if level.untouched { 0 } else { level.consumed.into() }, self.burst.into())
+    }
+
+    /// The state in which that fraction is consumed, rounded against the caller; refills count from now.
+    pub(crate) fn consume(&self, consumed: u128, of: u128, at: Moment) -> Words {
+        let units = mul_div_up(consumed, self.burst.into(), of);
+        if units == 0 { [0, 0] } else { [at.since_birth, u64::try_from(units).unwrap_or(u64::MAX)] }
     }
 
     fn level(&self, words: Words, at: Moment) -> Level {

@@ -222,6 +222,14 @@ impl Step {
             (Self::Bucket(kind, new), Self::Bucket(was, old), State::Words(words)) if kind == was => {
                 *words = new.convert(old, *words, at);
             }
+            (Self::Bucket(Kind::Token, new), Self::Interval(old), State::Words(words)) => {
+                let (consumed, of) = old.consumed(*words, at);
+                *words = new.consume(consumed, of, at);
+            }
+            (Self::Interval(new), Self::Bucket(Kind::Token, old), State::Words(words)) => {
+                let (consumed, of) = old.consumed(*words, at);
+                *words = new.consume(consumed, of, at);
+            }
             (Self::Interval(new), Self::Interval(old), State::Words(words)) => {
                 *words = new.convert(old, *words, at);
             }

@@ -16,8 +16,13 @@ const MOST_EARNED: u64 = 1 << 10;
 /// Where the line is rebased, and how full a bucket may be: twice their sum leaves room for bookings.
 const LINE_END: u64 = 1 << 61;
 const FULLEST: u64 = 1 << 60;
-/// As far ahead as a word can be due: what is booked beyond that is not booked further.
-const LAST_WORD: u64 = u64::MAX - 1;
+/// The deepest level that can be booked, in credits: half a century at 1/s, a hundred days at the fastest rates that fit.
+pub(crate) const DEEPEST: u64 = 1 << 62;
+
+/// Whether a bucket that earns so much and is so full, in credits, fits one word.
+pub(crate) fn fits(earn: u64, full: u128) -> bool {
+    earn <= MOST_EARNED && full <= u128::from(FULLEST)
+}
 
 /// A bucket's numbers, as words: a store keeps them in atomics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +46,7 @@ pub(crate) struct Outgrown;
 impl Narrow {
     /// The bucket in one word, where it fits.
     pub(crate) fn new(bucket: &Bucket, birth: Time, base: u64) -> Option<Self> {
-        let full = u128::from(bucket.capacity) * u128::from(bucket.price);
-        if bucket.earn > MOST_EARNED || full > u128::from(FULLEST) {
+        if !fits(bucket.earn, u128::from(bucket.capacity) * u128::from(bucket.price)) {
             return None;
         }
         let line = u128::from(base) * u128::from(bucket.earn);
@@ -75,9 +79,9 @@ impl Narrow {
         let now = elapsed.wrapping_mul(self.earn);
         let untouched = now.max(self.unseen);
         let due = word.max(untouched);
-        let charged = due.saturating_add(u64::from(cost).wrapping_mul(self.price)) & !1;
+        let charged = due.wrapping_add(u64::from(cost).wrapping_mul(self.price));
         let verdict = self.verdict(charged.wrapping_sub(now), cost, up_to);
-        let next = if verdict.is_deny() { due } else { charged.min(LAST_WORD) };
+        let next = if verdict.is_deny() { due } else { charged };
         let level = next.wrapping_sub(now);
         let reset = if next == untouched { 0 } else { level };
         Ok((Status { reset, ..self.status(verdict, level) }, next))
@@ -95,7 +99,7 @@ impl Narrow {
         // away; until then no sum may panic.
         let now = elapsed.wrapping_mul(self.earn);
         let due = word.max(now);
-        let charged = due.wrapping_add(u64::from(cost).checked_mul(self.price)?);
+        let charged = due.checked_add(u64::from(cost).checked_mul(self.price)?)?;
         let level = charged.wrapping_sub(now);
         if charged <= now.wrapping_add(self.free) || cost == 0 {
             return Some((self.status(Verdict::Allow, level), charged));
@@ -103,7 +107,7 @@ impl Narrow {
         if self.overbooks == Overbooks::No || cost > self.capacity {
             return None;
         }
-        Some((self.status(Verdict::Deny(level - self.free), due.wrapping_sub(now)), due))
+        Some((self.status(Verdict::Deny(level.wrapping_sub(self.free)), due.wrapping_sub(now)), due))
     }
 
     #[inline(always)]
@@ -144,23 +148,27 @@ impl Narrow {
         u64::from(self.capacity).wrapping_mul(self.price)
     }
 
+    /// A word as [`ask_quickly`](Self::ask_quickly) wants it: not before `unseen`.
+    pub(crate) fn at_least_unseen(&self, word: u64) -> u64 {
+        word.max(self.unseen)
+    }
+
     /// Whether the line passed `unseen`: from then on a word that is written is never before it.
     pub(crate) fn is_past_unseen(&self, now: Time) -> bool {
         now.as_nanos().saturating_sub(self.origin).saturating_mul(self.earn) >= self.unseen
     }
 }
 
-/// The verdict on a level above what is free, when the charge may wait; all in credits.
+/// The verdict on a level above what is free, when the charge may wait; all in half credits.
 #[cold]
 fn over(level: u64, free: u64, full: u64, overbooks: Overbooks, up_to: Option<u64>) -> Verdict {
-    let patience = match overbooks {
-        Overbooks::Yes => up_to.unwrap_or(0),
-        Overbooks::No if level > full => return Verdict::Deny(level - full),
-        Overbooks::No => up_to.unwrap_or(u64::MAX),
+    let (patience, hard) = match overbooks {
+        Overbooks::Yes => (up_to.unwrap_or(0), level.saturating_sub(2 * DEEPEST)),
+        Overbooks::No => (up_to.unwrap_or(u64::MAX), level.saturating_sub(full)),
     };
     match level.wrapping_sub(free) {
-        wait if wait <= patience => Verdict::Wait(wait),
-        wait => Verdict::Deny(wait - patience),
+        wait if wait <= patience && hard == 0 => Verdict::Wait(wait),
+        wait => Verdict::Deny(hard.max(wait.saturating_sub(patience))),
     }
 }
 
@@ -207,7 +215,7 @@ impl Narrow {
 
     pub(crate) fn narrow(&self, words: super::Words, birth: Time) -> u64 {
         let due = from_words(words).saturating_sub(self.line(birth));
-        u64::try_from(due).unwrap_or(u64::MAX).saturating_mul(2).min(LAST_WORD)
+        u64::try_from(due).unwrap_or(u64::MAX).saturating_mul(2)
     }
 
     fn line(&self, birth: Time) -> u128 {

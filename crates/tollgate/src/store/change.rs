@@ -36,9 +36,6 @@ impl<C: Clock> MemoryStore<C> {
     pub fn remove(&self, limit: &LimitHandle) -> Result<(), StoreError> {
         let _one = self.changing();
         let entry = self.known(limit)?;
-        let mut limits = Vec::clone(&self.limits.load());
-        limits[usize::from(entry.tag)] = None;
-        self.limits.store(Arc::new(limits));
         // A later limit under the same tag must not find these; nor may a charge under way enter new ones.
         entry.retire();
         let step = Step::clone(&entry.numbers.step());
@@ -52,7 +49,11 @@ impl<C: Clock> MemoryStore<C> {
                 slot.word().unlock(word);
             }
         });
-        self.extras.lock().retain(|(tag, _), _| *tag != entry.tag);
+        // Only now that no slot has the tag may another limit get it.
+        let mut limits = Vec::clone(&self.limits.load());
+        limits[usize::from(entry.tag)] = None;
+        self.limits.store(Arc::new(limits));
+        self.extras.lock(self.clock.now()).forget(entry.tag);
         Ok(())
     }
 
@@ -70,6 +71,8 @@ impl<C: Clock> MemoryStore<C> {
 
     /// Visits every state of the limit with its new numbers.
     fn turn_over(&self, entry: &Entry, step: Step, now: Time) {
+        // The line begins here: a time before it counts as this one.
+        entry.remember(now);
         let at = self.moment(entry, now);
         entry.numbers.change(step, Some(at.since_birth), |old, new| {
             let mut moved = HashMap::new();

@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     latest: AtomicU64,
     pub(super) numbers: Numbers,
     pub(super) tables: Arc<Tables>,
-    pub(super) extras: ExtraCount,
+    pub(super) extras: Arc<ExtraCount>,
     retired: AtomicBool,
     /// States that a change of form took out of a table, until their keys come for them; by fingerprint and tag.
     inherited: Mutex<HashMap<u64, State>>,
@@ -56,7 +56,7 @@ impl Entry {
             latest: AtomicU64::new(0),
             numbers: Numbers::new(limit, birth),
             tables,
-            extras: ExtraCount::default(),
+            extras: Arc::default(),
             retired: AtomicBool::new(false),
             inherited: Mutex::default(),
             inherits: AtomicUsize::new(0),
@@ -107,8 +107,14 @@ impl Entry {
 
     /// Forgets what was left for keys that did not come for it, once it is as if never used.
     pub(super) fn forget_heirs(&self, now: Time) {
-        if self.inherits.load(Relaxed) > 0 && now.as_nanos() > self.inherited_until.load(Relaxed) {
-            *self.inherited() = HashMap::new();
+        let is_due = || self.has_heirs() && now.as_nanos() > self.inherited_until.load(Relaxed);
+        if !is_due() {
+            return;
+        }
+        // A change may have left new ones since; it does so under this lock.
+        let mut inherited = self.inherited();
+        if is_due() {
+            *inherited = HashMap::new();
             self.inherits.store(0, Relaxed);
         }
     }

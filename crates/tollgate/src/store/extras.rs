@@ -1,36 +1,46 @@
 //! What an operator gave or took by hand: grants and bans.
 //!
 //! They are few, so they live beside the table, under one lock. A limit counts its own: while it has none, which is nearly
-//! always, a check costs one load and never comes here.
+//! always, a check costs one load and never comes here. Bans that ran out are swept when somebody comes after the first of
+//! them has, so that a limit is on its short way again without anybody's doing.
 
 use crate::{sync::Ordering, time::Time};
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    time::Duration,
 };
 
 /// One key's extras.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Extra {
     /// Units above the capacity, spent before anything else.
     pub(crate) granted: u32,
     pub(crate) banned_until: Option<Time>,
+    count: Arc<ExtraCount>,
 }
 
 /// A limit's tag and a key's whole fingerprint.
 pub(crate) type Holder = (u16, [u64; 2]);
 
 #[derive(Default)]
-pub(crate) struct Extras {
-    by_key: Mutex<HashMap<Holder, Extra>>,
+pub(crate) struct Extras(Mutex<Held>);
+
+/// All extras, under their lock.
+#[derive(Default)]
+pub(crate) struct Held {
+    by_key: HashMap<Holder, Extra>,
+    /// When the first ban will have run out, or later where a sweep would not be worth it yet.
+    sweep_at: Option<Time>,
 }
 
 /// How many extras a limit has.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct ExtraCount(AtomicUsize);
 
 impl ExtraCount {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn any(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }
@@ -48,40 +58,64 @@ impl Extra {
 }
 
 impl Extras {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Extra>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes a key's extras, and forgets them once they are spent.
-    pub(crate) fn change(
-        &self,
-        holder: Holder,
-        count: &ExtraCount,
-        now: Time,
-        change: impl FnOnce(&mut Extra),
-    ) {
-        let mut by_key = self.lock();
-        update(&mut by_key, holder, count, now, change);
+    /// The extras, rid of what ran out.
+    pub(crate) fn lock(&self, now: Time) -> MutexGuard<'_, Held> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.sweep_at.is_some_and(|at| at <= now) {
+            held.sweep(now);
+        }
+        held
     }
 }
 
-/// As [`Extras::change`], under the lock.
-pub(crate) fn update(
-    by_key: &mut HashMap<Holder, Extra>,
-    holder: Holder,
-    count: &ExtraCount,
-    now: Time,
-    change: impl FnOnce(&mut Extra),
-) {
-    let before = by_key.get(&holder).copied();
-    let mut extra = before.unwrap_or_default();
-    change(&mut extra);
-    if extra.is_spent(now) {
-        if before.is_some() {
-            by_key.remove(&holder);
+impl Held {
+    /// Changes a key's extras, and forgets them once they are spent.
+    pub(crate) fn change(
+        &mut self,
+        holder: Holder,
+        count: &Arc<ExtraCount>,
+        now: Time,
+        change: impl FnOnce(&mut Extra),
+    ) {
+        let extra = self.by_key.entry(holder).or_insert_with(|| {
+            count.0.fetch_add(1, Ordering::Release);
+            Extra { count: Arc::clone(count), ..Extra::default() }
+        });
+        change(extra);
+        let until = extra.banned_until;
+        if extra.is_spent(now) {
             count.0.fetch_sub(1, Ordering::Release);
+            self.by_key.remove(&holder);
+        } else if until.is_some() && (self.sweep_at.is_none() || until < self.sweep_at) {
+            self.sweep_at = until;
         }
-    } else if by_key.insert(holder, extra).is_none() {
-        count.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// Forgets all of a limit's.
+    pub(crate) fn forget(&mut self, tag: u16) {
+        self.by_key.retain(|(of, _), _| *of != tag);
+    }
+
+    fn sweep(&mut self, now: Time) {
+        self.by_key.retain(|_, extra| {
+            let spent = extra.is_spent(now);
+            if spent {
+                extra.count.0.fetch_sub(1, Ordering::Release);
+            }
+            !spent
+        });
+        let first =
+            self.by_key.values().filter_map(|extra| extra.banned_until).filter(|until| *until > now).min();
+        // A sweep looks at every extra: not more often than a microsecond for each of them.
+        let worth = now + Duration::from_micros(self.by_key.len() as u64);
+        self.sweep_at = first.map(|first| first.max(worth));
+    }
+}
+
+impl Deref for Held {
+    type Target = HashMap<Holder, Extra>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.by_key
     }
 }

@@ -4,7 +4,7 @@ use super::{
     entry::Entry,
     memory::{MemoryStore, WhenFull},
     numbers::Edition,
-    table::{Landlord, Life},
+    table::{Landlord, Life, NOBODY},
 };
 use crate::{
     clock::Clock,
@@ -24,7 +24,12 @@ pub(super) struct Owner<'a, C> {
 
 impl<C: Clock> Landlord for Owner<'_, C> {
     fn life(&self, tag: u16, words: [u64; 2]) -> Life {
-        let Some(Some(entry)) = self.limits.get(usize::from(tag)) else { return Life::Idle };
+        if tag == NOBODY {
+            return Life::Idle;
+        }
+        // A limit that this list does not know yet, or that is just being removed: not ours to judge.
+        let known = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
+        let Some(entry) = known.filter(|entry| !entry.is_retired()) else { return Life::Pinned };
         // While a limit's numbers change its words cannot be read.
         let Some((narrow, step)) = entry.numbers.try_read() else { return Life::Pinned };
         let now = entry.never_back(self.now);

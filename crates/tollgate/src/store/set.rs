@@ -11,7 +11,7 @@
 
 use super::{
     entry::Entry,
-    extras::{self, Extra, Holder},
+    extras::{Extra, Held, Holder},
     memory::{LimitHandle, MemoryStore, StoreError},
     numbers::Edition,
     short::Mode,
@@ -20,14 +20,13 @@ use super::{
 use crate::{
     charge::Charge,
     clock::Clock,
-    decision::{DecidedBy, SetStatus, Status, Verdict},
+    decision::{SetStatus, Status, Verdict},
     key::Key,
     step::{Answer, Ask, Moment, State, Step, concurrency::PermitId, narrow::Narrow},
     sync::Backoff,
     time::{Time, nanos},
 };
 use std::{
-    collections::HashMap,
     sync::{Arc, MutexGuard},
     time::Duration,
 };
@@ -65,10 +64,13 @@ struct Told {
     status: Status,
     answer: Option<Answer>,
     ask: Ask,
+    /// Granted units that the charge spends.
     granted: u32,
+    /// Granted units that the key has.
+    held: u32,
 }
 
-type Given<'a> = Option<MutexGuard<'a, HashMap<Holder, Extra>>>;
+type Given<'a> = Option<MutexGuard<'a, Held>>;
 
 impl<C: Clock> MemoryStore<C> {
     /// Decides a set of charges now: all are charged, or none is.
@@ -145,13 +147,24 @@ impl<C: Clock> MemoryStore<C> {
 
     fn decide_parts(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> (Vec<Status>, Option<PermitId>) {
         let mut backoff = Backoff::default();
+        let mut enters = false;
         loop {
-            let places = self.find_places(parts, now, mode);
-            let given = parts.iter().any(|part| part.entry.extras.any()).then(|| self.extras.lock());
-            if let Some(locked) = Locked::lock(parts, &places) {
+            let places = self.find_places(parts, now, if enters { mode } else { Mode::Peek });
+            let given = parts.iter().any(|part| part.entry.extras.any()).then(|| self.extras.lock(now));
+            let Some(locked) = Locked::lock(parts, &places) else {
+                backoff.wait();
+                continue;
+            };
+            // A set that would be refused takes nobody's place: the keys that are not there enter when all would pass.
+            let lacks = places.iter().zip(parts).any(|(place, part)| part.cost > 0 && place.is_unplaced());
+            if mode == Mode::Peek || enters || !lacks {
                 return self.settle(parts, &places, locked, given, now, mode);
             }
-            backoff.wait();
+            let foretold = self.settle(parts, &places, locked, given, now, Mode::Peek);
+            if foretold.0.iter().any(Status::is_deny) {
+                return foretold;
+            }
+            enters = true;
         }
     }
 
@@ -250,7 +263,7 @@ impl<C: Clock> MemoryStore<C> {
                     if told.granted > 0
                         && let Some(given) = &mut given
                     {
-                        extras::update(given, part.holder(), &part.entry.extras, now, |extra| {
+                        given.change(part.holder(), &part.entry.extras, now, |extra| {
                             extra.granted -= told.granted;
                         });
                     }
@@ -259,7 +272,7 @@ impl<C: Clock> MemoryStore<C> {
                     // The set was refused, so this charge was not made and shows what is left untouched.
                     let idle = place.step.ask(body.state(), &Ask { cost: 0, ..told.ask }).status;
                     told.status = Status { verdict: told.status.verdict, ..idle };
-                    told.status.add_remaining(told.granted);
+                    told.status.add_remaining(told.held);
                 }
                 _ => {}
             }
@@ -277,21 +290,22 @@ impl<C: Clock> MemoryStore<C> {
         part: &Part<'_>,
         place: &Place<'_>,
         body: &Body<'_>,
-        given: Option<&HashMap<Holder, Extra>>,
+        given: Option<&Held>,
         now: Time,
     ) -> Told {
-        let extra = given.and_then(|given| given.get(&part.holder()).copied()).unwrap_or_default();
+        let extra = given.and_then(|given| given.get(&part.holder()).cloned()).unwrap_or_default();
         let granted = u32::try_from(part.cost).unwrap_or(u32::MAX).min(extra.granted);
         let cost = u32::try_from(part.cost - u64::from(granted)).unwrap_or(u32::MAX);
         let ask = Ask { at: place.at, cost, up_to: part.up_to };
 
         if let Err(Full(left)) = place.slot {
-            return Told { status: self.full(part.entry, left), answer: None, ask, granted: 0 };
+            return Told { status: self.full(part.entry, left), answer: None, ask, granted: 0, held: 0 };
         }
         if extra.banned_for(now) > 0 && part.cost > 0 {
             let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
-            let status = idle.refused(extra.banned_for(now), DecidedBy::Ban);
-            return Told { status, answer: None, ask, granted: 0 };
+            let mut status = place.step.ask(body.state(), &ask).status.banned(idle, extra.banned_for(now));
+            status.add_remaining(extra.granted);
+            return Told { status, answer: None, ask, granted: 0, held: extra.granted };
         }
         let answer = place.step.ask(body.state(), &ask);
         let mut status = answer.status;
@@ -301,7 +315,7 @@ impl<C: Clock> MemoryStore<C> {
         if part.cost - u64::from(granted) > u64::from(cost) {
             status.verdict = Verdict::Never;
         }
-        Told { status, answer: Some(answer), ask, granted }
+        Told { status, answer: Some(answer), ask, granted, held: extra.granted }
     }
 
     /// The state in a locked slot, or of a key that has none.
@@ -408,7 +422,7 @@ impl<C: Clock> MemoryStore<C> {
         let entry = self.known(limit)?;
         let now = self.clock.now();
         let holder = (entry.tag, self.print(entry, key).full());
-        self.extras.change(holder, &entry.extras, now, |extra| change(extra, now));
+        self.extras.lock(now).change(holder, &entry.extras, now, |extra| change(extra, now));
         Ok(())
     }
 
@@ -419,16 +433,19 @@ impl<C: Clock> MemoryStore<C> {
     /// Where the store does not know one of the limits.
     pub fn leave(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<u32, StoreError> {
         let now = self.clock.now();
-        let mut back = 0;
+        let mut back = Ok(0_u32);
         for charge in charges {
-            back += self
-                .update(charge.limit, charge.key, now, |_, state, at| match state {
-                    State::Holders(holders) => holders.leave(at, permit),
-                    _ => 0,
-                })?
-                .unwrap_or(0);
+            let left = self.update(charge.limit, charge.key, now, |_, state, at| match state {
+                State::Holders(holders) => holders.leave(at, permit),
+                _ => 0,
+            });
+            // An unknown limit does not keep the others' slots.
+            back = match (back, left) {
+                (Ok(back), Ok(left)) => Ok(back.saturating_add(left.unwrap_or(0))),
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            };
         }
-        Ok(back)
+        back
     }
 
     /// Lets `permit` hold its slots for another `max_hold` from now. Whether it still held all of them.
@@ -437,17 +454,20 @@ impl<C: Clock> MemoryStore<C> {
     /// Where the store does not know one of the limits.
     pub fn renew(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<bool, StoreError> {
         let now = self.clock.now();
-        let mut held = true;
+        let mut held = Ok(true);
         for charge in charges {
-            held &= self
-                .update(charge.limit, charge.key, now, |step, state, at| match (step, state) {
-                    (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
-                    (Step::Concurrency(_), _) => false,
-                    _ => true,
-                })?
-                .unwrap_or(!matches!(**self.known(charge.limit)?.numbers.step(), Step::Concurrency(_)));
+            let renewed = self.update(charge.limit, charge.key, now, |step, state, at| match (step, state) {
+                (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
+                (Step::Concurrency(_), _) => false,
+                _ => true,
+            });
+            let is_held = || !matches!(**charge.limit.entry().numbers.step(), Step::Concurrency(_));
+            held = match (held, renewed) {
+                (Ok(held), Ok(renewed)) => Ok(held && renewed.unwrap_or_else(is_held)),
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            };
         }
-        Ok(held)
+        held
     }
 
     /// Changes a key's state, if it has one.
@@ -497,7 +517,11 @@ impl<'a> Locked<'a> {
             .collect();
         order.sort_unstable();
         let mut values = vec![None; places.len()];
-        for (_, index) in order {
+        for (position, (address, index)) in order.iter().copied().enumerate() {
+            // Two keys that fingerprints cannot tell apart have one slot; it is locked once.
+            if position > 0 && order[position - 1].0 == address {
+                continue;
+            }
             let (part, place) = (&parts[index], &places[index]);
             let Ok(Some(slot)) = place.slot else { continue };
             values[index] = Some(slot.word().lock());
@@ -511,6 +535,12 @@ impl<'a> Locked<'a> {
             }
         }
         Some(Self { values, _slots: std::marker::PhantomData })
+    }
+}
+
+impl Place<'_> {
+    fn is_unplaced(&self) -> bool {
+        matches!(self.slot, Ok(None))
     }
 }
 

@@ -223,9 +223,12 @@ impl<C: Clock> MemoryStore<C> {
         let step = entry.numbers.step();
         let table = entry.tables.wide();
         let charges = mode == Mode::Charge && cost > 0;
+        let ask = Ask { at: self.moment(entry, now), cost, up_to };
         let slot = match table.locate(print) {
             Some(slot) => slot,
             _ if step.is_boxed() || !charges || entry.is_retired() => return Short::Elsewhere,
+            // A refusal takes nobody's place.
+            None if step.ask_words([0, 0], &ask).status.is_deny() => return Short::Elsewhere,
             None => match self.enter(entry, table, print, edition, now, &[]) {
                 Ok(slot) => slot,
                 Err(NoEntry::Full(left)) => return Short::Decided(self.full(entry, left)),
@@ -235,7 +238,6 @@ impl<C: Clock> MemoryStore<C> {
         if step.is_boxed() {
             return Short::Elsewhere;
         }
-        let ask = Ask { at: self.moment(entry, now), cost, up_to };
         let word = slot.word().lock();
         if !slot.is_of(print) || !entry.numbers.is_current(edition) {
             slot.word().unlock(word);

@@ -23,6 +23,8 @@ use crate::sync::{AtomicU64, Ordering, Word};
 const CHOICES: usize = 4;
 /// Two to the 32: more than any machine's memory holds at 24 bytes each, and no sum overflows.
 const MOST_KEYS: usize = 1 << 32;
+/// When to come again where every place is pinned or being used: nobody knows, so soon.
+const BUSY: u64 = 1_000_000;
 const BUCKET_WORDS: usize = 16;
 type Bucket = [AtomicU64; BUCKET_WORDS];
 const CACHE_LINE_PAIR: usize = 128;
@@ -225,14 +227,22 @@ impl<'t, const STRIDE: usize> Entering<'t, '_, STRIDE> {
                 Life::Live(_) | Life::Pinned => {}
             }
         }
-        if let Some((_, slot)) = soonest.filter(|_| self.landlord.evicts())
-            && let Some(words) = self.look(slot)
+        let Some((left, slot)) = soonest else {
+            self.close_door();
+            return Err(NoEntry::Full(BUSY));
+        };
+        if !self.landlord.evicts() {
+            self.close_door();
+            return Err(NoEntry::Full(left));
+        }
+        if let Some(words) = self.look(slot)
             && self.take(slot, words[0])?
         {
             return Ok(slot);
         }
+        // Somebody was quicker; the next look will find another.
         self.close_door();
-        Err(NoEntry::Full(soonest.map_or(0, |(left, _)| left)))
+        Err(NoEntry::Changed)
     }
 
     /// The slots of the key's buckets, up to and with the first bucket that has never been full.

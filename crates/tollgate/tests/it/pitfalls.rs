@@ -22,7 +22,7 @@ fn bounds() -> Bounds {
 fn a_clock_that_steps_back_grants_nothing_twice() {
     let limits: [Limit; 7] = [
         bucket(10, 10),
-        bucket(999_999_937 / 100_000_000, 10),
+        TokenBucket::new(per(999_999_937, Duration::from_secs(100_000_000)), 10).unwrap().into(),
         FixedWindow::new(10, SECOND).unwrap().into(),
         FixedWindow::new(10, SECOND).unwrap().with_align(Align::FirstHit).into(),
         SlidingLog::new(10, SECOND).unwrap().into(),

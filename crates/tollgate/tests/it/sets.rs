@@ -90,10 +90,12 @@ impl Plain {
                     return Answer::Never;
                 }
                 let level = self.level(used, micros, now) + cost * 1000 * micros;
-                if level > capacity * 1000 * micros {
-                    return Answer::Deny(level - capacity * 1000 * micros);
+                let (wait, up_to) = (level.saturating_sub(1000 * micros), up_to.unwrap_or(u64::MAX));
+                // It has to fit, and to be near enough.
+                match level.saturating_sub(capacity * 1000 * micros) {
+                    0 => waits(wait, up_to),
+                    over => Answer::Deny(over.max(wait.saturating_sub(up_to))),
                 }
-                waits(level.saturating_sub(1000 * micros), up_to.unwrap_or(u64::MAX))
             }
             Self::Log { limit, window } => {
                 if cost > limit {
