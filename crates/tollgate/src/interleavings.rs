@@ -1,4 +1,5 @@
-//! Every interleaving of a few threads, explored by loom: the word, the slot, the set.
+//! Interleavings of two threads, explored by loom: the word, the slot, the set, the numbers. A thread is interrupted as often as
+//! `LOOM_MAX_PREEMPTIONS` says.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p tollgate --lib interleavings`
 
@@ -138,5 +139,21 @@ fn the_set_and_a_single_charge_see_each_other_whole() {
         assert!(set != single, "one of them had the tenant's only unit");
         let left = store.check_one(&Charge::new(&user, "k")).unwrap().is_allow();
         assert_eq!(left, !set, "a refused set kept the user's unit");
+    });
+}
+
+/// Numbers change under a keyed charge: it is made under the old ones and turned over, or under the new ones.
+#[test]
+fn the_slot_keeps_a_charge_through_a_change() {
+    explore(|| {
+        let one = Arc::new(KeyedLimiter::with_clock(bucket(2), few(), ManualClock::new()));
+        assert!(one.check("k").is_allow());
+        one.refund("k", 1);
+        let two = Arc::clone(&one);
+        let charging = thread::spawn(move || two.check("k").is_allow());
+        one.change(TokenBucket::new(Rate::per_second(1_000).unwrap(), 4).unwrap());
+        assert!(charging.join().unwrap());
+        let left = one.peek("k", 0).remaining();
+        assert!(left == 2 || left == 3, "half of two is half of four, or one of four: {left} left");
     });
 }

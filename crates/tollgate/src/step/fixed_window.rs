@@ -97,12 +97,12 @@ impl FixedWindow {
             _ => Verdict::Deny(open.ends_in),
         };
         let used = if verdict.is_deny() { open.used } else { wanted };
-        let status = Status::plain(
-            verdict,
-            self.limit,
-            u64::from(self.limit).saturating_sub(used) as u32,
-            open.ends_in,
-        );
+        // A window that nobody has opened does not end.
+        let opens =
+            matches!(self.windows, Windows::FirstHit(_)) && open.used == 0 && words[0] != open.place + 1;
+        let reset = if opens && used == 0 { 0 } else { open.ends_in };
+        let status =
+            Status::plain(verdict, self.limit, u64::from(self.limit).saturating_sub(used) as u32, reset);
         Answer { status, next: [open.place + 1, used] }
     }
 

@@ -105,12 +105,9 @@ impl Smooth {
         };
         let synced = self.resync(held, now);
         let after = if verdict.is_deny() || ask.cost == 0 { synced } else { self.spend(synced, ask.cost) };
-        let status = Status::plain(
-            verdict,
-            (self.max as u32).max(1),
-            after.permits.max(0.0) as u32,
-            self.until_idle(after, now),
-        );
+        let untouched = words == [0, 0] && (verdict.is_deny() || ask.cost == 0);
+        let reset = if untouched { 0 } else { self.until_idle(after, now) };
+        let status = Status::plain(verdict, (self.max as u32).max(1), after.permits.max(0.0) as u32, reset);
         Answer { status, next: write(after) }
     }
 

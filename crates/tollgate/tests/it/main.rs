@@ -7,6 +7,7 @@ mod exactness;
 mod extremes;
 mod limits;
 mod pitfalls;
+mod regressions;
 mod seeds;
 mod sets;
 mod tables;
