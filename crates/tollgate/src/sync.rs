@@ -76,15 +76,10 @@ impl Word<'_> {
         }
     }
 
-    /// The lock, if the value is still `value`. A swap, since it need not wait for `value` to be known; what it took by
-    /// mistake it puts back.
+    /// The lock, if the value is still `value`.
     #[inline(always)]
     pub(crate) fn try_lock(&self, value: u64) -> bool {
-        let held = self.0.swap(LOCKED, Ordering::SeqCst);
-        if held != value && held & LOCKED == 0 {
-            self.unlock(held);
-        }
-        held == value
+        self.0.compare_exchange(value, value | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// The lock, and the value under it.

@@ -169,7 +169,7 @@ fn batches_answer_as_one_by_one() {
 
 #[test]
 fn a_removed_limit_leaves_room_for_another() {
-    let store = MemoryStore::with_clock(denying(64), ManualClock::new());
+    let store = MemoryStore::with_clock(denying(1_000), ManualClock::new());
     for _ in 0..100 {
         let limit = store.add(SlidingLog::new(1, Duration::from_secs(3600)).unwrap()).unwrap();
         for key in 0..40_u64 {
