@@ -108,13 +108,13 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// Charges one unit.
-    #[inline]
+    #[inline(always)]
     pub fn check(&self) -> Status {
         self.check_n(1)
     }
 
     /// Charges `cost` units; all of them, or none.
-    #[inline]
+    #[inline(always)]
     pub fn check_n(&self, cost: u32) -> Status {
         let now = self.clock.now();
         if C::MONOTONIC { self.decide(cost, now, Charging::Yes) } else { self.check_at(cost, now) }
@@ -122,7 +122,7 @@ impl<C: Clock> Limiter<C> {
 
     /// Charges at the caller's own time, a point on this limiter's clock. A time before one already used counts as that
     /// one.
-    #[inline]
+    #[inline(always)]
     pub fn check_at(&self, cost: u32, now: Time) -> Status {
         let now = self.never_back(now);
         let status = self.decide(cost, now, Charging::Yes);
