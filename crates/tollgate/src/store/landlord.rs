@@ -3,7 +3,7 @@
 use super::{
     entry::Entry,
     memory::{MemoryStore, WhenFull},
-    numbers::Edition,
+    numbers::{Edition, Settled},
     table::{Landlord, Life, NOBODY},
 };
 use crate::{
@@ -31,31 +31,26 @@ impl<C: Clock> Landlord for Owner<'_, C> {
         let known = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
         let Some(entry) = known.filter(|entry| !entry.is_retired()) else { return Life::Pinned };
         // While a limit's numbers change its words cannot be read.
-        let Some((narrow, step)) = entry.numbers.try_read() else { return Life::Pinned };
-        let now = entry.never_back(self.now);
-        let left = match narrow {
-            Some(narrow) => {
-                narrow.ask(words[0], now, 0, None).map_or(u64::MAX, |(status, _)| status.reset_nanos())
+        let Some(numbers) = entry.numbers.try_read() else { return Life::Pinned };
+        let step = match numbers {
+            Settled::Narrow(narrow) => {
+                let asked = narrow.ask(words[0], entry.never_back(self.now), 0, None);
+                return live_for(asked.map_or(u64::MAX, |(status, _)| status.reset_nanos()));
             }
-            None if step.is_boxed() => {
-                let at = self.store.moment(entry, self.now);
-                match words[1] {
-                    0 => 0,
-                    number => match self.store.arena.try_state(number) {
-                        Some(state) => step.idle_in(&state, at),
-                        None => return Life::Pinned,
-                    },
-                }
-            }
-            None => {
-                step.idle_in(&State::Words([words[0] >> 1, words[1]]), self.store.moment(entry, self.now))
-            }
+            Settled::Step(step) => step,
         };
-        match left {
-            0 => Life::Idle,
-            _ if matches!(**step, Step::Concurrency(_)) => Life::Pinned,
-            left => Life::Live(left),
+        let at = self.store.moment(entry, self.now);
+        if !step.is_boxed() {
+            return live_for(step.idle_in(&State::Words([words[0] >> 1, words[1]]), at));
         }
+        let left = match words[1] {
+            0 => 0,
+            number => match self.store.arena.try_state(number) {
+                Some(state) => step.idle_in(&state, at),
+                None => return Life::Pinned,
+            },
+        };
+        if left > 0 && matches!(**step, Step::Concurrency(_)) { Life::Pinned } else { live_for(left) }
     }
 
     fn evicts(&self) -> bool {
@@ -75,4 +70,8 @@ impl<C: Clock> Landlord for Owner<'_, C> {
             self.store.arena.drop_state(words[1]);
         }
     }
+}
+
+fn live_for(nanos: u64) -> Life {
+    if nanos == 0 { Life::Idle } else { Life::Live(nanos) }
 }

@@ -80,12 +80,14 @@ impl Numbers {
     }
 
     /// The numbers, unless they are changing.
-    pub(crate) fn try_read(&self) -> Option<(Option<Narrow>, Guard<Arc<Step>>)> {
+    pub(crate) fn try_read(&self) -> Option<Settled> {
         let sequence = self.sequence.load(Ordering::Acquire);
-        let step = self.step.load();
-        let narrow = self.narrow_now();
+        let settled = match self.narrow_now() {
+            Some(narrow) => Settled::Narrow(narrow),
+            None => Settled::Step(self.step.load()),
+        };
         fence(Ordering::Acquire);
-        (sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence).then_some((narrow, step))
+        (sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence).then_some(settled)
     }
 
     /// Whether that edition is still in force; certain until the slot's lock is given back.
@@ -124,6 +126,12 @@ impl Numbers {
             backoff.wait();
         }
     }
+}
+
+/// Numbers that were not changing when they were read: all that a state of one word needs, or the whole step.
+pub(crate) enum Settled {
+    Narrow(Narrow),
+    Step(Guard<Arc<Step>>),
 }
 
 /// How a limit's states are written.
