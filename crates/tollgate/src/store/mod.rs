@@ -10,6 +10,7 @@ mod numbers;
 mod set;
 mod short;
 mod table;
+mod verbs;
 
 pub(crate) use numbers::Numbers;
 pub(crate) use short::Mode;

@@ -11,8 +11,8 @@
 
 use super::{
     entry::Entry,
-    extras::{Extra, Held, Holder},
-    memory::{LimitHandle, MemoryStore, StoreError},
+    extras::{Held, Holder},
+    memory::{MemoryStore, StoreError},
     numbers::Edition,
     short::Mode,
     table::{NoEntry, Print, Slot},
@@ -21,40 +21,36 @@ use crate::{
     charge::Charge,
     clock::Clock,
     decision::{SetStatus, Status, Verdict},
-    key::Key,
     step::{Answer, Ask, Moment, State, Step, concurrency::PermitId, narrow::Narrow},
     sync::Backoff,
     time::{Time, nanos},
 };
-use std::{
-    sync::{Arc, MutexGuard},
-    time::Duration,
-};
+use std::sync::{Arc, MutexGuard};
 
 /// Charges on one bucket.
-struct Part<'a> {
-    entry: &'a Entry,
-    print: Print,
-    cost: u64,
-    up_to: Option<u64>,
+pub(super) struct Part<'a> {
+    pub(super) entry: &'a Entry,
+    pub(super) print: Print,
+    pub(super) cost: u64,
+    pub(super) up_to: Option<u64>,
 }
 
 /// A part's numbers as they were read, and its slot.
-struct Place<'a> {
+pub(super) struct Place<'a> {
     edition: Edition,
     narrow: Option<Narrow>,
-    step: Arc<Step>,
-    at: Moment,
+    pub(super) step: Arc<Step>,
+    pub(super) at: Moment,
     birth: Time,
-    slot: Result<Option<Slot<'a>>, Full>,
+    pub(super) slot: Result<Option<Slot<'a>>, Full>,
 }
 
 /// No slot could be had; one will be free in so many nanoseconds.
 #[derive(Clone, Copy)]
-struct Full(u64);
+pub(super) struct Full(u64);
 
 /// A locked slot's state.
-enum Body<'a> {
+pub(super) enum Body<'a> {
     Owned(State),
     Kept(MutexGuard<'a, State>),
 }
@@ -168,7 +164,7 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    fn find_places<'a>(&self, parts: &[Part<'a>], now: Time, mode: Mode) -> Vec<Place<'a>> {
+    pub(super) fn find_places<'a>(&self, parts: &[Part<'a>], now: Time, mode: Mode) -> Vec<Place<'a>> {
         let mut spared = Vec::with_capacity(parts.len());
         parts
             .iter()
@@ -319,7 +315,13 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// The state in a locked slot, or of a key that has none.
-    fn body(&self, part: &Part<'_>, place: &Place<'_>, value: Option<u64>, mode: Mode) -> Body<'_> {
+    pub(super) fn body(
+        &self,
+        part: &Part<'_>,
+        place: &Place<'_>,
+        value: Option<u64>,
+        mode: Mode,
+    ) -> Body<'_> {
         let (Ok(Some(slot)), Some(value)) = (&place.slot, value) else {
             let inherited = part.entry.inherited().get(&part.print.meta()).cloned();
             return Body::Owned(inherited.unwrap_or_else(|| place.step.unseen()));
@@ -344,7 +346,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// Writes the state and gives the lock back.
-    fn put_back(&self, slot: &Slot<'_>, place: &Place<'_>, body: Body<'_>, value: u64) {
+    pub(super) fn put_back(&self, slot: &Slot<'_>, place: &Place<'_>, body: Body<'_>, value: u64) {
         let next = match (body, &place.narrow) {
             (Body::Kept(_), _) => value,
             (Body::Owned(State::Words(words)), Some(narrow)) => narrow.narrow(words, place.birth),
@@ -361,155 +363,17 @@ impl<C: Clock> MemoryStore<C> {
         };
         slot.word().unlock(next);
     }
-
-    /// Takes up to `units` off the newest live use of a key; never below no use, never out of a window that has passed.
-    ///
-    /// # Errors
-    /// Where the store does not know the limit.
-    pub fn refund<'k>(
-        &self,
-        limit: &LimitHandle,
-        key: impl Into<Key<'k>>,
-        units: u32,
-    ) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        self.update(limit, key.into(), now, |step, state, at| step.refund(state, at, units))?;
-        Ok(())
-    }
-
-    /// Forgets what a key has used. Grants and bans stay.
-    ///
-    /// # Errors
-    /// Where the store does not know the limit.
-    pub fn reset<'k>(&self, limit: &LimitHandle, key: impl Into<Key<'k>>) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        self.update(limit, key.into(), now, |step, state, _| *state = step.unseen())?;
-        Ok(())
-    }
-
-    /// Gives a key `units` above its limit, until used; they are spent before the limit's own.
-    ///
-    /// # Errors
-    /// Where the store does not know the limit.
-    pub fn grant<'k>(
-        &self,
-        limit: &LimitHandle,
-        key: impl Into<Key<'k>>,
-        units: u32,
-    ) -> Result<(), StoreError> {
-        self.change_extra(limit, key.into(), |extra, _| extra.granted = extra.granted.saturating_add(units))
-    }
-
-    /// Refuses a key for this long from now. Zero lifts the ban.
-    ///
-    /// # Errors
-    /// Where the store does not know the limit.
-    pub fn ban<'k>(
-        &self,
-        limit: &LimitHandle,
-        key: impl Into<Key<'k>>,
-        lasting: Duration,
-    ) -> Result<(), StoreError> {
-        self.change_extra(limit, key.into(), |extra, now| extra.banned_until = Some(now + lasting))
-    }
-
-    fn change_extra(
-        &self,
-        limit: &LimitHandle,
-        key: Key<'_>,
-        change: impl FnOnce(&mut Extra, Time),
-    ) -> Result<(), StoreError> {
-        let entry = self.known(limit)?;
-        let now = self.clock.now();
-        let holder = (entry.tag, self.print(entry, key).full());
-        self.extras.lock(now).change(holder, &entry.extras, now, |extra| change(extra, now));
-        Ok(())
-    }
-
-    /// Gives back the slots that `permit` holds under the charges it was given for. How many units came back: none
-    /// where its time was up.
-    ///
-    /// # Errors
-    /// Where the store does not know one of the limits.
-    pub fn leave(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<u32, StoreError> {
-        let now = self.clock.now();
-        let mut back = Ok(0_u32);
-        for charge in charges {
-            let left = self.update(charge.limit, charge.key, now, |_, state, at| match state {
-                State::Holders(holders) => holders.leave(at, permit),
-                _ => 0,
-            });
-            // An unknown limit does not keep the others' slots.
-            back = match (back, left) {
-                (Ok(back), Ok(left)) => Ok(back.saturating_add(left.unwrap_or(0))),
-                (Err(error), _) | (_, Err(error)) => Err(error),
-            };
-        }
-        back
-    }
-
-    /// Lets `permit` hold its slots for another `max_hold` from now. Whether it still held all of them.
-    ///
-    /// # Errors
-    /// Where the store does not know one of the limits.
-    pub fn renew(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<bool, StoreError> {
-        let now = self.clock.now();
-        let mut held = Ok(true);
-        for charge in charges {
-            let renewed = self.update(charge.limit, charge.key, now, |step, state, at| match (step, state) {
-                (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
-                (Step::Concurrency(_), _) => false,
-                _ => true,
-            });
-            let is_held = || !matches!(**charge.limit.entry().numbers.step(), Step::Concurrency(_));
-            held = match (held, renewed) {
-                (Ok(held), Ok(renewed)) => Ok(held && renewed.unwrap_or_else(is_held)),
-                (Err(error), _) | (_, Err(error)) => Err(error),
-            };
-        }
-        held
-    }
-
-    /// Changes a key's state, if it has one.
-    pub(crate) fn update<R>(
-        &self,
-        limit: &LimitHandle,
-        key: Key<'_>,
-        now: Time,
-        change: impl FnOnce(&Step, &mut State, Moment) -> R,
-    ) -> Result<Option<R>, StoreError> {
-        let entry = self.known(limit)?;
-        let part = Part { entry, print: self.print(entry, key), cost: 0, up_to: None };
-        let mut backoff = Backoff::default();
-        loop {
-            let places = self.find_places(std::slice::from_ref(&part), now, Mode::Peek);
-            let Some(locked) = Locked::lock(std::slice::from_ref(&part), &places) else {
-                backoff.wait();
-                continue;
-            };
-            let place = &places[0];
-            let (Ok(Some(slot)), Some(value)) = (&place.slot, locked.values[0]) else {
-                let mut inherited = entry.inherited();
-                let state = inherited.get_mut(&part.print.meta());
-                return Ok(state.map(|state| change(&place.step, state, place.at)));
-            };
-            let mut body = self.body(&part, place, Some(value), Mode::Charge);
-            let changed = change(&place.step, body.state_mut(), place.at);
-            self.put_back(slot, place, body, value);
-            return Ok(Some(changed));
-        }
-    }
 }
 
 /// Every slot of a set, locked, with the value each had.
-struct Locked<'a> {
-    values: Vec<Option<u64>>,
+pub(super) struct Locked<'a> {
+    pub(super) values: Vec<Option<u64>>,
     _slots: std::marker::PhantomData<&'a ()>,
 }
 
 impl<'a> Locked<'a> {
     /// Locks in address order. `None`, with nothing locked, where a slot has another key now or numbers changed.
-    fn lock(parts: &[Part<'_>], places: &'a [Place<'_>]) -> Option<Self> {
+    pub(super) fn lock(parts: &[Part<'_>], places: &'a [Place<'_>]) -> Option<Self> {
         let mut order: Vec<(usize, usize)> = places
             .iter()
             .enumerate()
@@ -558,7 +422,7 @@ impl Body<'_> {
         }
     }
 
-    fn state_mut(&mut self) -> &mut State {
+    pub(super) fn state_mut(&mut self) -> &mut State {
         match self {
             Self::Owned(state) => state,
             Self::Kept(state) => state,
