@@ -42,7 +42,9 @@ mod sync;
 mod time;
 
 pub use charge::Charge;
-pub use clock::{Clock, ManualClock, SystemClock};
+#[cfg(feature = "tokio")]
+pub use clock::TokioClock;
+pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
 pub use decision::{DecidedBy, Decision, Retry, SetStatus, Status};
 pub use key::Key;
 pub use keyed::KeyedLimiter;

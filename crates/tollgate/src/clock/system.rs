@@ -1,56 +1,14 @@
-//! Where time comes from.
-//!
-//! Decisions run on a monotonic line ([`Clock::now`]); only windows that follow the wall (epoch and calendar
-//! windows) ask [`Clock::unix`], which is an anchor plus that same line. The anchor is renewed now and then, so a
-//! stepped system clock moves the next window's edge but never stretches a wait or refills a bucket.
+//! The machine's own clock.
 
+use super::Clock;
 use crate::time::{Time, nanos};
 use std::{
     sync::{
-        Arc, OnceLock,
+        OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
-
-/// A source of time.
-///
-/// A caller may pass its own time, and a clock may misbehave: on a limit, a time before the latest that was charged counts
-/// as that one.
-pub trait Clock {
-    /// Whether [`now`](Self::now) never goes back. Where it may, limits remember the latest time they charged at.
-    const MONOTONIC: bool = false;
-
-    /// Now, on this clock's line.
-    fn now(&self) -> Time;
-
-    /// Nanoseconds since 1970-01-01 UTC at `at`.
-    fn unix(&self, at: Time) -> u64;
-}
-
-impl<C: Clock> Clock for &C {
-    const MONOTONIC: bool = C::MONOTONIC;
-
-    fn now(&self) -> Time {
-        C::now(self)
-    }
-
-    fn unix(&self, at: Time) -> u64 {
-        C::unix(self, at)
-    }
-}
-
-impl<C: Clock> Clock for Arc<C> {
-    const MONOTONIC: bool = C::MONOTONIC;
-
-    fn now(&self) -> Time {
-        C::now(self)
-    }
-
-    fn unix(&self, at: Time) -> u64 {
-        C::unix(self, at)
-    }
-}
 
 /// The machine's clock: the processor's time stamp counter where it is invariant, the system's monotonic clock
 /// elsewhere.
@@ -145,59 +103,10 @@ fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
 }
 
-/// A clock that moves only when told to. Clones share one time.
-///
-/// ```
-/// use std::time::Duration;
-/// use tollgate::{Clock, ManualClock};
-///
-/// let clock = ManualClock::new();
-/// let before = clock.now();
-/// clock.advance(Duration::from_secs(3));
-/// assert_eq!(clock.now() - before, Duration::from_secs(3));
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct ManualClock {
-    now: Arc<AtomicU64>,
-    unix_offset: Arc<AtomicU64>,
-}
-
-impl ManualClock {
-    /// A clock that stands at [`Time::ZERO`], which it takes for the beginning of 1970.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Moves the clock on.
-    pub fn advance(&self, by: Duration) {
-        self.set(self.now() + by);
-    }
-
-    /// Moves the clock to `to`, backwards too: a clock that misbehaves is worth testing.
-    pub fn set(&self, to: Time) {
-        self.now.store(to.as_nanos(), Relaxed);
-    }
-
-    /// Says that [`Time::ZERO`] is `since_1970` after the beginning of 1970, as a stepped wall clock would.
-    pub fn set_wall(&self, since_1970: Duration) {
-        self.unix_offset.store(nanos(since_1970), Relaxed);
-    }
-}
-
-impl Clock for ManualClock {
-    fn now(&self) -> Time {
-        Time::from_nanos(self.now.load(Relaxed))
-    }
-
-    fn unix(&self, at: Time) -> u64 {
-        at.as_nanos().saturating_add(self.unix_offset.load(Relaxed))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn the_system_clock_moves_on_and_agrees_with_the_wall() {
