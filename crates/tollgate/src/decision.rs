@@ -176,6 +176,19 @@ impl Status {
         idle.refused(nanos, DecidedBy::Ban)
     }
 
+    /// The same for a charge that does not wait, while others do who go first: it could go in so many nanoseconds, or
+    /// (`None`) nobody can say when. `idle` shows what is there untouched.
+    pub(crate) fn behind(self, idle: Self, nanos: Option<u64>) -> Self {
+        let verdict = nanos.map_or(Verdict::WhenReleased, Verdict::Deny);
+        if self.in_nanos().rank() >= verdict.rank() {
+            return self;
+        }
+        match nanos {
+            Some(nanos) => idle.refused(nanos, DecidedBy::Store),
+            None => Self { verdict, ..idle },
+        }
+    }
+
     pub(crate) const fn add_remaining(&mut self, units: u32) {
         self.left = self.left.saturating_add(self.per_unit.saturating_mul(units as u64));
     }
@@ -228,7 +241,7 @@ impl Verdict {
     }
 
     /// Restrictiveness: never, then a full concurrency limit, then the longest deny, then the longest wait.
-    fn rank(self) -> (u8, u64) {
+    pub(crate) fn rank(self) -> (u8, u64) {
         match self {
             Self::Allow => (0, 0),
             Self::Wait(nanos) => (1, nanos),

@@ -40,6 +40,7 @@ mod step;
 mod store;
 mod sync;
 mod time;
+mod wait;
 
 pub use charge::Charge;
 #[cfg(feature = "tokio")]
@@ -59,3 +60,4 @@ pub use rate::Rate;
 pub use step::{bandwidth::Pace, concurrency::PermitId};
 pub use store::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
 pub use time::Time;
+pub use wait::{Granted, Permit, Reason, Refused, Reservation, Wait, WaitAt, WaitError};

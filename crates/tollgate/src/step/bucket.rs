@@ -100,6 +100,13 @@ impl Bucket {
         to_words(due.max(now).max(self.unseen))
     }
 
+    /// Uses `units` whether they are there or not, as far as a booking can go.
+    pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
+        let now = self.line(at);
+        let due = self.due(words, now);
+        to_words((due + self.credits(units)).min(now + self.deepest).max(due))
+    }
+
     /// Nanoseconds until the key is as if never used.
     pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {
         let now = self.line(at);

@@ -2,14 +2,19 @@
 //!
 //! State: who holds how many units, and until when. A holder that does not renew within `max_hold` is taken to be gone,
 //! so that a crash, or a permit forgotten, costs its slots for `max_hold` at most. Worst case admitted: `limit` at any
-//! instant, plus holders that outlived `max_hold` without renewing. Memory is 24 bytes a holder, at most `limit` of them.
+//! instant, plus holders that outlived `max_hold` without renewing. Memory is some 60 bytes a
+//! holder, at most `limit` of them; entering and leaving take the logarithm of their number.
 
 use super::{Ask, Moment};
 use crate::{
     decision::{Status, Verdict},
     limit::{LimitError, nonzero, span},
 };
-use std::{num::NonZeroU64, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU64,
+    time::Duration,
+};
 
 /// Concurrency: at most so many units in flight.
 ///
@@ -54,13 +59,17 @@ impl PermitId {
     }
 }
 
-/// Who holds what.
+/// Who holds what, and in which order their time is up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Holders(Vec<Holder>);
+pub(crate) struct Holders {
+    by_permit: BTreeMap<PermitId, Holder>,
+    by_time: BTreeSet<(u64, PermitId)>,
+    /// Units of all that are in the maps, those whose time is up included.
+    units: u64,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holder {
-    permit: PermitId,
     units: u32,
     until: u64,
 }
@@ -74,8 +83,7 @@ impl Concurrency {
         Ok(Self { limit: nonzero(limit, "limit")?, max_hold: span(max_hold, "max_hold")?, queue: 0 })
     }
 
-    /// Lets so many wait in a queue for a slot. A check does not wait and so does not queue: the number is for whoever
-    /// builds waiting on top.
+    /// Lets so many wait in line for a slot. Without it nobody waits: a full limit refuses at once.
     #[must_use]
     pub const fn with_queue(self, queue: u32) -> Self {
         Self { queue, ..self }
@@ -108,34 +116,66 @@ impl Concurrency {
     }
 
     pub(crate) fn enter(&self, holders: &mut Holders, at: Moment, units: u32, permit: PermitId) {
-        holders.0.retain(|holder| holder.until > at.since_birth);
-        holders.0.push(Holder { permit, units, until: at.since_birth.saturating_add(self.max_hold) });
+        holders.forget(at);
+        holders.insert(permit, Holder { units, until: at.since_birth.saturating_add(self.max_hold) });
     }
 
     /// Whether the permit still held something there, which then lasts another `max_hold`.
     pub(crate) fn renew(&self, holders: &mut Holders, at: Moment, permit: PermitId) -> bool {
-        let until = at.since_birth.saturating_add(self.max_hold);
-        let live = |holder: &&mut Holder| holder.permit == permit && holder.until > at.since_birth;
-        holders.0.iter_mut().find(live).map(|holder| holder.until = until).is_some()
+        holders.forget(at);
+        let Some(holder) = holders.remove(permit) else { return false };
+        holders.insert(permit, Holder { until: at.since_birth.saturating_add(self.max_hold), ..holder });
+        true
+    }
+
+    /// How long a permit holds without a renewal.
+    #[must_use]
+    pub const fn max_hold(&self) -> Duration {
+        Duration::from_nanos(self.max_hold)
     }
 }
 
 impl Holders {
     /// Units that came back; none where the permit had run out or was never there.
     pub(crate) fn leave(&mut self, at: Moment, permit: PermitId) -> u32 {
-        let live = |holder: &Holder| holder.until > at.since_birth;
-        let back =
-            self.0.iter().filter(|holder| holder.permit == permit && live(holder)).map(|h| h.units).sum();
-        self.0.retain(|holder| holder.permit != permit && live(holder));
-        back
+        self.forget(at);
+        self.remove(permit).map_or(0, |holder| holder.units)
+    }
+
+    /// Nanoseconds until the first holder's time is up; `None` where nobody holds anything.
+    pub(crate) fn first_in(&self, at: Moment) -> Option<u64> {
+        let live = |(until, _): &&(u64, PermitId)| *until > at.since_birth;
+        self.by_time.iter().find(live).map(|(until, _)| until - at.since_birth)
     }
 
     /// Nanoseconds until the last holder's time is up.
     pub(crate) fn last_in(&self, at: Moment) -> u64 {
-        self.0.iter().map(|holder| holder.until.saturating_sub(at.since_birth)).max().unwrap_or(0)
+        self.by_time.last().map_or(0, |(until, _)| until.saturating_sub(at.since_birth))
     }
 
     fn units(&self, at: Moment) -> u64 {
-        self.0.iter().filter(|h| h.until > at.since_birth).map(|h| u64::from(h.units)).sum()
+        let gone = self.by_time.iter().take_while(|(until, _)| *until <= at.since_birth);
+        self.units - gone.filter_map(|(_, permit)| self.by_permit.get(permit)).map(|it| u64::from(it.units)).sum::<u64>()
+    }
+
+    fn forget(&mut self, at: Moment) {
+        while let Some((until, permit)) = self.by_time.first().copied()
+            && until <= at.since_birth
+        {
+            self.remove(permit);
+        }
+    }
+
+    fn insert(&mut self, permit: PermitId, holder: Holder) {
+        self.units += u64::from(holder.units);
+        self.by_time.insert((holder.until, permit));
+        self.by_permit.insert(permit, holder);
+    }
+
+    fn remove(&mut self, permit: PermitId) -> Option<Holder> {
+        let holder = self.by_permit.remove(&permit)?;
+        self.by_time.remove(&(holder.until, permit));
+        self.units -= u64::from(holder.units);
+        Some(holder)
     }
 }

@@ -118,6 +118,12 @@ impl FixedWindow {
         [words[0], open.used.saturating_sub(units.into())]
     }
 
+    /// Uses `units` of the open window, above the limit too.
+    pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
+        let open = self.open(words, at);
+        [open.place + 1, open.used.saturating_add(units.into())]
+    }
+
     pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {
         if words[0] == 0 {
             return 0;

@@ -72,6 +72,12 @@ impl Interval {
         }
     }
 
+    /// Uses `units` whether they are there or not.
+    pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
+        let level = self.level(words, at);
+        [level.refilled_at, level.consumed.saturating_add(units.into())]
+    }
+
     pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {
         self.until_idle(self.level(words, at), at)
     }

@@ -20,6 +20,7 @@ pub(crate) mod sliding_window;
 pub(crate) mod smooth;
 pub(crate) mod smooth_bursty;
 pub(crate) mod smooth_warming_up;
+pub(crate) mod taken;
 pub(crate) mod token_bucket;
 
 use crate::{decision::Status, limit::Limit, time::Time};
@@ -116,12 +117,14 @@ impl Step {
                 };
                 Self::Bucket(Kind::Leaky, Bucket::new(it.rate, it.capacity, free, it.capacity, overbooks))
             }
-            Limit::SmoothBursty(it) => {
-                Self::Smooth(Kind::Bursty, Smooth::bursty(it.rate, it.max_burst_seconds(), it.initial.into()))
-            }
-            Limit::SmoothWarmingUp(it) => {
-                Self::Smooth(Kind::WarmingUp, Smooth::warming_up(it.rate, it.warmup, it.cold_factor))
-            }
+            Limit::SmoothBursty(it) => Self::Smooth(
+                Kind::Bursty,
+                Smooth::bursty(it.rate.units_per_second(), it.max_burst_seconds(), it.initial.into()),
+            ),
+            Limit::SmoothWarmingUp(it) => Self::Smooth(
+                Kind::WarmingUp,
+                Smooth::warming_up(it.rate.units_per_second(), it.warmup as f64 / 1e3, it.cold_factor),
+            ),
             Limit::FixedWindow(it) => Self::FixedWindow(it.clone()),
             Limit::SlidingLog(it) => Self::Log(it.0),
             Limit::SlidingWindow(it) => Self::Log(it.0),

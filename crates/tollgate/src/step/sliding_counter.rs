@@ -50,7 +50,7 @@ impl SlidingCounter {
             cost => Verdict::Deny(self.until_room(counters, cost, ask.at)),
         };
         if !verdict.is_deny() {
-            counters.current += ask.cost;
+            counters.current = counters.current.saturating_add(ask.cost);
         }
         let left = self.weighed(self.limit).saturating_sub(self.used(counters, ask.at));
         let status = Status::plain(
@@ -66,6 +66,12 @@ impl SlidingCounter {
     pub(crate) fn refund(&self, words: Words, at: Moment, units: u32) -> Words {
         let counters = self.counters(words, at);
         write(Counters { current: counters.current.saturating_sub(units), ..counters })
+    }
+
+    /// Uses `units` of the current window, above the limit too.
+    pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
+        let counters = self.counters(words, at);
+        write(Counters { current: counters.current.saturating_add(units), ..counters })
     }
 
     pub(crate) fn idle_in(&self, words: Words, at: Moment) -> u64 {

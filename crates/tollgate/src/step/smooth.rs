@@ -11,17 +11,17 @@
 //! `price` is nothing for a bursty limiter and the area under the warm-up line for a warming one. Up to 1000 permits a
 //! second this is Guava to the microsecond, double arithmetic and truncation included. Above that the truncated
 //! fraction of a microsecond is not dropped but owed: `stored` goes below zero by its worth, so that the long-run rate
-//! is exact.
+//! is exact. While a warming limiter has permits stored, it cannot owe them; there a charge costs the difference of two
+//! truncated prices, that of everything stored before and after it, so that fractions cancel from one charge to the next.
+//!
+//! An infinite rate never waits; a rate so slow that a permit takes for ever lets one charge through.
 //!
 //! Worst case admitted: any single charge passes once `next` is reached, however large; what follows waits for it. With
 //! charges of one permit: `max + 1 + rate * t` in any time `t`, or `1 + rate * t` where stored permits cost time. Below
 //! 1000 a second the truncation, Guava's own, adds up to one in a thousand to the rate.
 
 use super::{Answer, Ask, Moment, Words};
-use crate::{
-    decision::{Status, Verdict},
-    rate::Rate,
-};
+use crate::decision::{Status, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Smooth {
@@ -57,9 +57,18 @@ struct Stored {
     permits: f64,
 }
 
+/// What one charge took, to be given back by [`Smooth::give_back`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Taken {
+    /// By how much later the bucket is even.
+    pub(crate) micros: u64,
+    /// By how many permits less are stored. Below zero where a debt was turned into time.
+    pub(crate) permits: f64,
+}
+
 impl Smooth {
-    pub(crate) fn bursty(rate: Rate, max_burst: f64, initial: f64) -> Self {
-        let per_second = rate.units_per_second();
+    /// Permits a second, seconds of them that can be stored, and what is stored at first.
+    pub(crate) fn bursty(per_second: f64, max_burst: f64, initial: f64) -> Self {
         let stable = 1e6 / per_second;
         Self {
             stable,
@@ -71,21 +80,29 @@ impl Smooth {
         }
     }
 
-    pub(crate) fn warming_up(rate: Rate, warmup_nanos: u64, cold_factor: f64) -> Self {
-        let per_second = rate.units_per_second();
+    /// Permits a second, microseconds until a cold limiter gives them, and how much dearer a cold permit is.
+    pub(crate) fn warming_up(per_second: f64, warmup: f64, cold_factor: f64) -> Self {
         let stable = 1e6 / per_second;
-        let warmup = warmup_nanos as f64 / 1e3;
         let cold = stable * cold_factor;
         let threshold = 0.5 * warmup / stable;
         let max = threshold + 2.0 * warmup / (stable + cold);
-        Self {
-            stable,
-            max,
-            initial: max,
-            cool: warmup / max,
-            warm: Some(WarmUp { threshold, slope: (cold - stable) / (max - threshold) }),
-            fractions: Fractions::at(per_second),
+        let fractions = Fractions::at(per_second);
+        if warmup == 0.0 || max == 0.0 {
+            // Nothing to warm up, so nothing is ever stored; the formulas would divide nothing by nothing.
+            let warm = Some(WarmUp { threshold: 0.0, slope: 0.0 });
+            return Self { stable, max: 0.0, initial: 0.0, cool: f64::INFINITY, warm, fractions };
         }
+        let warm = Some(WarmUp { threshold, slope: (cold - stable) / (max - threshold) });
+        Self { stable, max, initial: max, cool: warmup / max, warm, fractions }
+    }
+
+    /// As it is at birth, written out: a key never used that changes its numbers as any other does.
+    pub(crate) fn born(&self) -> Words {
+        write(self.read([0, 0]))
+    }
+
+    pub(crate) fn permits_per_second(&self) -> f64 {
+        1e6 / self.stable
     }
 
     pub(crate) fn ask(&self, words: Words, ask: &Ask) -> Answer {
@@ -112,19 +129,27 @@ impl Smooth {
     }
 
     fn spend(&self, held: Stored, cost: u32) -> Stored {
+        if self.stable == 0.0 {
+            return held;
+        }
         let cost = f64::from(cost);
         let spend = held.permits.min(cost);
         let fresh = cost - spend;
+        let kept = held.permits - spend;
         let (wait, owed) = match self.fractions {
             Fractions::Dropped => {
                 (self.price(held.permits, spend).saturating_add((fresh * self.stable) as u64), 0.0)
             }
+            Fractions::Owed if kept > 0.0 => {
+                let (before, after) = (self.price_of_all(held.permits), self.price_of_all(kept));
+                ((before as u64).saturating_sub(after as u64), 0.0)
+            }
             Fractions::Owed => {
-                let exact = self.exact_price(held.permits, spend) + fresh * self.stable;
+                let exact = self.price_of_all(held.permits) + fresh * self.stable;
                 (exact as u64, exact.fract() / self.stable)
             }
         };
-        Stored { next: held.next.saturating_add(wait), permits: held.permits - spend - owed }
+        Stored { next: held.next.saturating_add(wait), permits: kept - owed }
     }
 
     /// Microseconds that spending stored permits takes, each term truncated by itself.
@@ -133,9 +158,10 @@ impl Smooth {
         (sloped as u64).saturating_add(flat as u64)
     }
 
-    fn exact_price(&self, stored: f64, spend: f64) -> f64 {
-        // Debt is paid for as fresh permits are: a negative spend buys nothing.
-        self.warm_terms(stored, spend.max(0.0)).map_or(0.0, |(sloped, flat)| sloped + flat)
+    /// Microseconds that spending everything stored takes. Debt is paid for as fresh permits are, so here it is nothing.
+    fn price_of_all(&self, stored: f64) -> f64 {
+        let stored = stored.max(0.0);
+        self.warm_terms(stored, stored).map_or(0.0, |(sloped, flat)| sloped + flat)
     }
 
     fn warm_terms(&self, stored: f64, spend: f64) -> Option<(f64, f64)> {
@@ -182,6 +208,39 @@ impl Smooth {
         write(held)
     }
 
+    /// Spends `units` without asking: who comes next waits for them.
+    pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
+        write(self.spend(self.resync(self.read(words), at.since_birth / 1_000), units))
+    }
+
+    /// What the charge took that was made at `at` and turned `before` into `after`.
+    pub(crate) fn taken(&self, before: Words, at: Moment, after: Words) -> Taken {
+        let before = self.resync(self.read(before), at.since_birth / 1_000);
+        let after = self.read(after);
+        Taken { micros: after.next.saturating_sub(before.next), permits: before.permits - after.permits }
+    }
+
+    /// Gives back exactly what a charge took: the bucket is even by its microseconds earlier, though never before now, and
+    /// its permits are stored again, as far as there is room. Others may have charged since; they keep their turns, and
+    /// whoever comes next moves up. Nobody gains: time that went by while the charge held it is not given back.
+    pub(crate) fn give_back(&self, words: Words, at: Moment, taken: Taken) -> Words {
+        if words == [0, 0] {
+            return words;
+        }
+        let now = at.since_birth / 1_000;
+        let held = self.resync(self.read(words), now);
+        let next = held.next.saturating_sub(taken.micros).max(now);
+        write(Stored { next, permits: (held.permits + taken.permits).min(self.max) })
+    }
+
+    /// What a charge under `from`'s numbers took, in these: time stands and permits keep their fraction, as they do in
+    /// [`convert`](Self::convert).
+    pub(crate) fn convert_taken(&self, from: &Self, taken: Taken) -> Taken {
+        // Where either is endless or nothing, the stored were set anew and are nobody's.
+        let scaled = taken.permits * self.max / from.max;
+        Taken { permits: if scaled.is_finite() { scaled } else { 0.0 }, ..taken }
+    }
+
     /// What a key never used has stored.
     fn unseen_permits(&self, now: u64) -> f64 {
         self.resync(self.read([0, 0]), now).permits
@@ -201,7 +260,17 @@ impl Smooth {
             return words;
         }
         let held = from.resync(from.read(words), at.since_birth / 1_000);
-        write(Stored { permits: held.permits * self.max / from.max, ..held })
+        let permits = match from.max {
+            // Of nothing and of endlessly many there is no fraction to keep. These are Guava's choices: after an endless
+            // rate a burst is there at once and a warming limiter is warm; after one that stored nothing it is cold.
+            _ if self.max.is_infinite() => 0.0,
+            f64::INFINITY if self.warm.is_some() => 0.0,
+            f64::INFINITY => self.max,
+            0.0 if self.warm.is_some() => self.max,
+            0.0 => 0.0,
+            max => held.permits * self.max / max,
+        };
+        write(Stored { permits, ..held })
     }
 
     fn read(&self, words: Words) -> Stored {
@@ -226,4 +295,124 @@ impl Fractions {
 /// The first word is one more than the time, so that a state is never taken for a key not seen.
 fn write(held: Stored) -> Words {
     [held.next.saturating_add(1).min((1 << 63) - 1), held.permits.to_bits()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(micros: u64) -> Moment {
+        Moment::new(micros * 1_000, 0)
+    }
+
+    fn charge(smooth: &Smooth, words: Words, micros: u64, cost: u32) -> Words {
+        smooth.ask(words, &Ask { at: at(micros), cost, up_to: Some(u64::MAX) }).next
+    }
+
+    /// Microseconds until a charge passes.
+    fn wait(smooth: &Smooth, words: Words, micros: u64) -> u64 {
+        smooth.read(words).next.saturating_sub(micros)
+    }
+
+    fn any_smooth() -> impl Strategy<Value = Smooth> {
+        let rate = prop_oneof![0.01..1_000.0, 1_000.0..3e6, Just(5.0), Just(600_000.0)];
+        prop_oneof![
+            (rate.clone(), 0.1..10.0).prop_map(|(rate, burst)| Smooth::bursty(rate, burst, 0.0)),
+            (rate, 0.0..1e7, 1.0..9.0).prop_map(|(rate, warmup, cold)| Smooth::warming_up(
+                rate,
+                f64::trunc(warmup),
+                cold
+            )),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_given_back_at_once_was_never_taken(
+            smooth in any_smooth(), cost in 1_u32..5_000, charges in prop::collection::vec((1_u32..50, 0_u64..2_000_000), 0..6),
+        ) {
+            let (mut words, mut now) = (smooth.born(), 0);
+            for (cost, rest) in charges {
+                words = charge(&smooth, words, now, cost);
+                now += rest;
+            }
+            let after = charge(&smooth, words, now, cost);
+            let taken = smooth.taken(words, at(now), after);
+            let restored = smooth.read(smooth.give_back(after, at(now), taken));
+            let before = smooth.resync(smooth.read(words), now);
+            prop_assert_eq!(restored.next, before.next);
+            match smooth.fractions {
+                Fractions::Dropped => prop_assert_eq!(restored.permits, before.permits),
+                // What is owed is a fraction of any length, which rounds.
+                Fractions::Owed => prop_assert!((restored.permits - before.permits).abs() <= smooth.max * 1e-15 + 1e-12),
+            }
+        }
+
+        #[test]
+        fn nobody_gains_by_giving_back_late(smooth in any_smooth(), costs in (0_u32..50, 1_u32..500), rest in 0_u64..3_000_000,
+            held_for in 0_u64..10_000_000)
+        {
+            let words = charge(&smooth, smooth.born(), 0, costs.0);
+            let after = charge(&smooth, words, rest, costs.1);
+            let taken = smooth.taken(words, at(rest), after);
+            let now = rest + held_for;
+            let restored = smooth.read(smooth.give_back(after, at(now), taken));
+            let untouched = smooth.resync(smooth.read(words), now);
+            prop_assert!(restored.next >= untouched.next);
+            prop_assert!(restored.permits <= untouched.permits * (1.0 + 1e-12) + 1e-9, "{} of {}", restored.permits, untouched.permits);
+        }
+    }
+
+    #[test]
+    fn a_cold_limiter_at_a_high_rate_takes_its_warm_up_and_no_less() {
+        for rate in [2_000.0, 300_000.0, 600_000.0, 1_500_000.0] {
+            let smooth = Smooth::warming_up(rate, 1e6, 3.0);
+            let mut words = smooth.born();
+            for _ in 0..smooth.max as u64 / 2 {
+                words = charge(&smooth, words, 0, 1);
+            }
+            assert!(wait(&smooth, words, 0).abs_diff(1_000_000) <= 2, "{rate}/s warms up in its second");
+            for _ in 0..rate as u64 / 2 {
+                words = charge(&smooth, words, 0, 1);
+            }
+            assert!(wait(&smooth, words, 0).abs_diff(1_500_000) <= 2, "{rate}/s then keeps its rate");
+        }
+    }
+
+    #[test]
+    fn what_was_taken_keeps_its_fraction_when_numbers_change() {
+        let (old, new) = (Smooth::bursty(100.0, 1.0, 0.0), Smooth::bursty(10.0, 1.0, 0.0));
+        let words = charge(&old, old.born(), 1_000_000, 30);
+        let taken = old.taken(old.born(), at(1_000_000), words);
+        assert_eq!(taken, Taken { micros: 0, permits: 30.0 });
+        assert_eq!(new.convert_taken(&old, taken), Taken { micros: 0, permits: 3.0 });
+    }
+
+    #[test]
+    fn no_rate_makes_a_state_that_is_no_number() {
+        let rates = [f64::MIN_POSITIVE, 5e-324, 0.37, 5.0, 2_000.0, 1e300, f64::MAX, f64::INFINITY];
+        let all = |rate| {
+            [
+                Smooth::bursty(rate, 1.0, 0.0),
+                Smooth::warming_up(rate, 1e6, 3.0),
+                Smooth::warming_up(rate, 0.0, 3.0),
+            ]
+        };
+        for (from, to) in rates.iter().flat_map(|from| rates.map(|to| (*from, to))) {
+            for (from, to) in all(from).into_iter().zip(all(to)) {
+                let mut words = from.born();
+                for now in [0, 5, 1_000_000] {
+                    let after = charge(&from, words, now, 7);
+                    let taken = from.taken(words, at(now), after);
+                    let converted = to.convert(&from, after, at(now + 3));
+                    let given = to.give_back(converted, at(now + 4), to.convert_taken(&from, taken));
+                    for words in [after, converted, given] {
+                        assert!(!f64::from_bits(words[1]).is_nan(), "{from:?} to {to:?} at {now}");
+                    }
+                    words = after;
+                }
+            }
+        }
+    }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Held {
     sweep_at: Option<Time>,
 }
 
-/// How many extras a limit has.
+/// How many extras a limit has, and lines in front of its buckets.
 #[derive(Debug, Default)]
 pub(crate) struct ExtraCount(AtomicUsize);
 
@@ -43,6 +43,15 @@ impl ExtraCount {
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
+    }
+
+    /// Counts a line in front of one of the limit's buckets: it too is looked for on the long way only.
+    pub(crate) fn add_line(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn remove_line(&self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

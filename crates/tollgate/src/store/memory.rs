@@ -14,6 +14,7 @@ use crate::{
     limit::Limit,
     step::{Moment, concurrency::PermitId},
     time::Time,
+    wait::Room,
 };
 use arc_swap::ArcSwap;
 use std::{
@@ -51,6 +52,8 @@ pub struct MemoryStore<C = SystemClock> {
     pub(super) limits: ArcSwap<Vec<Option<Arc<Entry>>>>,
     changing: Mutex<u64>,
     permits: AtomicU64,
+    /// Who waits, where turns cannot be booked.
+    pub(super) room: Room,
     pub(super) evicted: AtomicU64,
     pub(super) refused_full: AtomicU64,
     pub(super) when_full: WhenFull,
@@ -163,6 +166,7 @@ impl<C: Clock> MemoryStore<C> {
             limits: ArcSwap::from_pointee(vec![None]),
             changing: Mutex::new(0),
             permits: AtomicU64::new(1),
+            room: Room::default(),
             evicted: AtomicU64::new(0),
             refused_full: AtomicU64::new(0),
             when_full: bounds.when_full,

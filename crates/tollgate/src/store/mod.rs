@@ -4,6 +4,7 @@ mod arena;
 mod change;
 mod entry;
 mod extras;
+mod gate;
 mod landlord;
 mod memory;
 mod numbers;
@@ -14,5 +15,6 @@ mod verbs;
 
 pub(crate) use numbers::Numbers;
 pub(crate) use short::Mode;
+pub(crate) use table::Print;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};

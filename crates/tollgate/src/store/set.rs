@@ -21,7 +21,7 @@ use crate::{
     charge::Charge,
     clock::Clock,
     decision::{SetStatus, Status, Verdict},
-    step::{Answer, Ask, Moment, State, Step, concurrency::PermitId, narrow::Narrow},
+    step::{Answer, Ask, Moment, State, Step, concurrency::PermitId, narrow::Narrow, taken::Taken},
     sync::Backoff,
     time::{Time, nanos},
 };
@@ -56,14 +56,22 @@ pub(super) enum Body<'a> {
 }
 
 /// What a part is told, and what it takes.
-struct Told {
-    status: Status,
+pub(super) struct Told {
+    pub(super) status: Status,
+    /// What the charge took, if it was made.
+    pub(super) taken: Taken,
     answer: Option<Answer>,
     ask: Ask,
     /// Granted units that the charge spends.
     granted: u32,
     /// Granted units that the key has.
     held: u32,
+}
+
+/// How every part stands, and the permit that holds the slots they entered.
+pub(super) struct Decided {
+    pub(super) told: Vec<Told>,
+    pub(super) permit: Option<PermitId>,
 }
 
 type Given<'a> = Option<MutexGuard<'a, Held>>;
@@ -100,6 +108,20 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     fn decide_set(&self, charges: &[Charge<'_>], now: Time, mode: Mode) -> Result<SetStatus, StoreError> {
+        let (parts, part_of) = self.merge(charges, Step::patience)?;
+        let (statuses, permit) = self.decide_in_order(&parts, now, mode);
+        let mut set = SetStatus::of(part_of.into_iter().map(|part| statuses[part]).collect());
+        set.permit = permit;
+        Ok(set)
+    }
+
+    /// Charges on one bucket are one part; and which part each charge is of. `patience` is how long a charge may wait that
+    /// does not say.
+    pub(super) fn merge<'a>(
+        &self,
+        charges: &'a [Charge<'_>],
+        patience: fn(&Step) -> u64,
+    ) -> Result<(Vec<Part<'a>>, Vec<usize>), StoreError> {
         let mut parts: Vec<Part<'_>> = Vec::with_capacity(charges.len());
         let mut part_of = Vec::with_capacity(charges.len());
         for charge in charges {
@@ -113,17 +135,15 @@ impl<C: Clock> MemoryStore<C> {
                     let part = &mut parts[index];
                     part.cost += u64::from(charge.cost);
                     // The least patient of them has to be content.
-                    let patience =
-                        |up_to: Option<u64>| up_to.unwrap_or_else(|| entry.numbers.step().patience());
-                    part.up_to = Some(patience(part.up_to).min(patience(up_to)));
+                    let said = |up_to: Option<u64>| up_to.unwrap_or_else(|| patience(&entry.numbers.step()));
+                    if part.up_to.is_some() || up_to.is_some() {
+                        part.up_to = Some(said(part.up_to).min(said(up_to)));
+                    }
                 }
                 None => parts.push(Part { entry, print, cost: charge.cost.into(), up_to }),
             }
         }
-        let (statuses, permit) = self.decide_parts(&parts, now, mode);
-        let mut set = SetStatus::of(part_of.into_iter().map(|part| statuses[part]).collect());
-        set.permit = permit;
-        Ok(set)
+        Ok((parts, part_of))
     }
 
     /// One charge, whatever its state looks like.
@@ -138,10 +158,19 @@ impl<C: Clock> MemoryStore<C> {
         mode: Mode,
     ) -> Status {
         let part = Part { entry, print: *print, cost: cost.into(), up_to };
-        self.decide_parts(std::slice::from_ref(&part), now, mode).0[0]
+        self.decide_in_order(std::slice::from_ref(&part), now, mode).0[0]
     }
 
-    fn decide_parts(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> (Vec<Status>, Option<PermitId>) {
+    /// Decides parts that do not wait: they do not overtake those who do.
+    fn decide_in_order(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> (Vec<Status>, Option<PermitId>) {
+        if let Some(statuses) = self.decide_behind_lines(parts, now) {
+            return (statuses, None);
+        }
+        let Decided { told, permit } = self.decide_parts(parts, now, mode);
+        (told.into_iter().map(|told| told.status).collect(), permit)
+    }
+
+    pub(super) fn decide_parts(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> Decided {
         let mut backoff = Backoff::default();
         let mut enters = false;
         loop {
@@ -157,7 +186,7 @@ impl<C: Clock> MemoryStore<C> {
                 return self.settle(parts, &places, locked, given, now, mode);
             }
             let foretold = self.settle(parts, &places, locked, given, now, Mode::Peek);
-            if foretold.0.iter().any(Status::is_deny) {
+            if foretold.told.iter().any(|told| told.status.is_deny()) {
                 return foretold;
             }
             enters = true;
@@ -209,8 +238,8 @@ impl<C: Clock> MemoryStore<C> {
         match found {
             Some(slot) => Ok(Some(slot)),
             None if !enters => Ok(None),
-            None if narrow => self.enter(entry, entry.tables.narrow(), print, edition, now, spared).map(Some),
-            None => self.enter(entry, entry.tables.wide(), print, edition, now, spared).map(Some),
+            None if narrow => self.enter_key(entry, entry.tables.narrow(), print, edition, now, spared).map(Some),
+            None => self.enter_key(entry, entry.tables.wide(), print, edition, now, spared).map(Some),
         }
     }
 
@@ -223,7 +252,7 @@ impl<C: Clock> MemoryStore<C> {
         mut given: Given<'_>,
         now: Time,
         mode: Mode,
-    ) -> (Vec<Status>, Option<PermitId>) {
+    ) -> Decided {
         let mut bodies: Vec<Body<'_>> = parts
             .iter()
             .zip(places)
@@ -249,6 +278,7 @@ impl<C: Clock> MemoryStore<C> {
                 Some(answer) if charges => {
                     if told.ask.cost > 0 {
                         told.status.permit = permit.filter(|_| enters(place));
+                        told.taken = place.step.taken(body.state(), &told.ask, answer);
                         place.step.commit(
                             body.state_mut(),
                             &told.ask,
@@ -256,6 +286,7 @@ impl<C: Clock> MemoryStore<C> {
                             permit.unwrap_or(PermitId::FIRST),
                         );
                     }
+                    told.taken.granted = told.granted;
                     if told.granted > 0
                         && let Some(given) = &mut given
                     {
@@ -278,7 +309,7 @@ impl<C: Clock> MemoryStore<C> {
                 self.put_back(&slot, place, body, value);
             }
         }
-        (told.into_iter().map(|told| told.status).collect(), permit)
+        Decided { told, permit }
     }
 
     fn tell(
@@ -295,13 +326,13 @@ impl<C: Clock> MemoryStore<C> {
         let ask = Ask { at: place.at, cost, up_to: part.up_to };
 
         if let Err(Full(left)) = place.slot {
-            return Told { status: self.full(part.entry, left), answer: None, ask, granted: 0, held: 0 };
+            return Told::no(self.full(part.entry, left), ask, 0);
         }
         if extra.banned_for(now) > 0 && part.cost > 0 {
             let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
             let mut status = place.step.ask(body.state(), &ask).status.banned(idle, extra.banned_for(now));
             status.add_remaining(extra.granted);
-            return Told { status, answer: None, ask, granted: 0, held: extra.granted };
+            return Told::no(status, ask, extra.granted);
         }
         let answer = place.step.ask(body.state(), &ask);
         let mut status = answer.status;
@@ -311,7 +342,8 @@ impl<C: Clock> MemoryStore<C> {
         if part.cost - u64::from(granted) > u64::from(cost) {
             status.verdict = Verdict::Never;
         }
-        Told { status, answer: Some(answer), ask, granted, held: extra.granted }
+        let taken = Taken::default();
+        Told { status, taken, answer: Some(answer), ask, granted, held: extra.granted }
     }
 
     /// The state in a locked slot, or of a key that has none.
@@ -402,6 +434,12 @@ impl<'a> Locked<'a> {
     }
 }
 
+impl Told {
+    fn no(status: Status, ask: Ask, held: u32) -> Self {
+        Self { status, taken: Taken::default(), answer: None, ask, granted: 0, held }
+    }
+}
+
 impl Place<'_> {
     fn is_unplaced(&self) -> bool {
         matches!(self.slot, Ok(None))
@@ -409,7 +447,7 @@ impl Place<'_> {
 }
 
 impl Part<'_> {
-    fn holder(&self) -> Holder {
+    pub(super) fn holder(&self) -> Holder {
         (self.entry.tag, self.print.full())
     }
 }

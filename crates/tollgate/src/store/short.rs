@@ -50,7 +50,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     #[inline(always)]
-    fn decide_print(&self, entry: &Entry, print: &Print, cost: u32, now: Time) -> Status {
+    pub(super) fn decide_print(&self, entry: &Entry, print: &Print, cost: u32, now: Time) -> Status {
         let now = entry.never_back(now);
         let Some(status) = self.try_quickly(entry, print, cost, now) else {
             return self.decide_slowly(entry, print, cost, None, now, Mode::Charge);
@@ -191,7 +191,7 @@ impl<C: Clock> MemoryStore<C> {
         }
         let slot = match found {
             Some(slot) => slot,
-            None => match self.enter(entry, table, print, edition, now, &[]) {
+            None => match self.enter_key(entry, table, print, edition, now, &[]) {
                 Ok(slot) => slot,
                 Err(NoEntry::Full(left)) => return Short::Decided(self.full(entry, left)),
                 Err(NoEntry::Changed) => return Short::Again,
@@ -229,7 +229,7 @@ impl<C: Clock> MemoryStore<C> {
             _ if step.is_boxed() || !charges || entry.is_retired() => return Short::Elsewhere,
             // A refusal takes nobody's place.
             None if step.ask_words([0, 0], &ask).status.is_deny() => return Short::Elsewhere,
-            None => match self.enter(entry, table, print, edition, now, &[]) {
+            None => match self.enter_key(entry, table, print, edition, now, &[]) {
                 Ok(slot) => slot,
                 Err(NoEntry::Full(left)) => return Short::Decided(self.full(entry, left)),
                 Err(NoEntry::Changed) => return Short::Again,
@@ -253,7 +253,7 @@ impl<C: Clock> MemoryStore<C> {
         Short::Decided(answer.status)
     }
 
-    pub(super) fn enter<'t, const STRIDE: usize>(
+    pub(super) fn enter_key<'t, const STRIDE: usize>(
         &self,
         entry: &Entry,
         table: &'t Table<STRIDE>,

@@ -38,7 +38,7 @@ pub(crate) struct Table<const STRIDE: usize> {
 
 /// Where to look for a key, and what to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Print {
+pub struct Print {
     meta: u64,
     hash: [u64; 2],
 }
@@ -94,7 +94,7 @@ impl Print {
     }
 
     /// The whole fingerprint, for what is kept beside the table.
-    pub(crate) fn full(&self) -> [u64; 2] {
+    pub(crate) const fn full(&self) -> [u64; 2] {
         self.hash
     }
 }

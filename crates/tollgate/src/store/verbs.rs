@@ -3,10 +3,12 @@
 //! A state is changed as a [set](super::set) of one would be, under its slot's lock.
 
 use super::{
+    entry::Entry,
     extras::Extra,
     memory::{LimitHandle, MemoryStore, StoreError},
     set::{Locked, Part},
     short::Mode,
+    table::Print,
 };
 use crate::{
     charge::Charge,
@@ -78,8 +80,9 @@ impl<C: Clock> MemoryStore<C> {
     ) -> Result<(), StoreError> {
         let entry = self.known(limit)?;
         let now = self.clock.now();
-        let holder = (entry.tag, self.print(entry, key).full());
-        self.extras.lock(now).change(holder, &entry.extras, now, |extra| change(extra, now));
+        let print = self.print(entry, key);
+        self.extras.lock(now).change((entry.tag, print.full()), &entry.extras, now, |extra| change(extra, now));
+        self.room.nudge(print.full());
         Ok(())
     }
 
@@ -127,8 +130,8 @@ impl<C: Clock> MemoryStore<C> {
         held
     }
 
-    /// Changes a key's state, if it has one.
-    pub(crate) fn update<R>(
+    /// Changes a key's state, if it has one. Whoever is first in its line asks again.
+    fn update<R>(
         &self,
         limit: &LimitHandle,
         key: Key<'_>,
@@ -136,7 +139,21 @@ impl<C: Clock> MemoryStore<C> {
         change: impl FnOnce(&Step, &mut State, Moment) -> R,
     ) -> Result<Option<R>, StoreError> {
         let entry = self.known(limit)?;
-        let part = Part { entry, print: self.print(entry, key), cost: 0, up_to: None };
+        let print = self.print(entry, key);
+        let changed = self.update_at(entry, print, now, change);
+        self.room.nudge(print.full());
+        Ok(changed)
+    }
+
+    /// Changes the state of a key with this fingerprint, if it has one.
+    pub(super) fn update_at<R>(
+        &self,
+        entry: &Entry,
+        print: Print,
+        now: Time,
+        change: impl FnOnce(&Step, &mut State, Moment) -> R,
+    ) -> Option<R> {
+        let part = Part { entry, print, cost: 0, up_to: None };
         let mut backoff = Backoff::default();
         loop {
             let places = self.find_places(std::slice::from_ref(&part), now, Mode::Peek);
@@ -148,12 +165,12 @@ impl<C: Clock> MemoryStore<C> {
             let (Ok(Some(slot)), Some(value)) = (&place.slot, locked.values[0]) else {
                 let mut inherited = entry.inherited();
                 let state = inherited.get_mut(&part.print.meta());
-                return Ok(state.map(|state| change(&place.step, state, place.at)));
+                return state.map(|state| change(&place.step, state, place.at));
             };
             let mut body = self.body(&part, place, Some(value), Mode::Charge);
             let changed = change(&place.step, body.state_mut(), place.at);
             self.put_back(slot, place, body, value);
-            return Ok(Some(changed));
+            return Some(changed);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Exact over any history: hints that hold to the microsecond, refusals that leave no trace, one answer by every way in.
 
+use crate::booking::book;
 use crate::limits::{self, per};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -125,10 +126,10 @@ fn a_cancelled_turn_on_a_smooth_limiter_leaves_no_trace() {
         let limiter = Limiter::with_clock(limit.clone(), ManualClock::new());
         limiter.clock().advance(2 * second);
         assert!(limiter.check().is_allow());
-        let _ = limiter.reserve(4, Duration::MAX);
+        let _ = book(&limiter, 4, Duration::MAX);
         for cost in [1, 3] {
             let before = limiter.peek(1);
-            assert!(!limiter.reserve(cost, Duration::MAX).is_deny());
+            assert!(!matches!(book(&limiter, cost, Duration::MAX), Decision::Deny(_)));
             limiter.refund(cost);
             assert_eq!(limiter.peek(1), before, "{limit:?} after a cancelled {cost}");
         }
@@ -199,7 +200,7 @@ fn fast_smooth_limits_run_at_their_rate() {
         // Ten seconds, a reservation after another.
         while now < Duration::from_secs(10) {
             clock.set(tollgate::Time::ZERO + now);
-            match limiter.reserve(chunk, Duration::MAX).decision() {
+            match book(&limiter, chunk, Duration::MAX) {
                 Decision::Wait(wait) => now += wait,
                 Decision::Allow => {}
                 Decision::Deny(why) => panic!("{why:?}"),

@@ -1,5 +1,6 @@
 //! The types' edges, the longest times, and input that makes no sense: a typed error or `never`, and no panic.
 
+use crate::booking::book;
 use crate::limits::{self, per};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -59,7 +60,7 @@ fn nothing_panics_at_the_edges_and_answers_stay_in_range() {
             for cost in costs {
                 let status = limiter.check_n(cost);
                 assert!(status.remaining() <= status.limit(), "{limit:?}: {status:?}");
-                let _ = (limiter.reserve(cost, Duration::MAX), limiter.peek(cost), limiter.check_n(cost));
+                let _ = (book(&limiter, cost, Duration::MAX), limiter.peek(cost), limiter.check_n(cost));
                 limiter.refund(cost);
             }
             limiter.change(limit.clone());
@@ -74,7 +75,7 @@ proptest! {
     #[test]
     fn any_history_in_any_order_of_times_is_survived(
         limit in limits::limits(),
-        calls in prop::collection::vec((any::<u64>(), any::<u32>(), 0_u8..5), 1..40),
+        calls in prop::collection::vec((any::<u64>(), any::<u32>(), 0_u8..7), 1..40),
     ) {
         let clock = ManualClock::new();
         let limiter = Limiter::with_clock(limit, clock.clone());
@@ -82,7 +83,11 @@ proptest! {
             clock.set(Time::from_nanos(nanos));
             match call {
                 0 => drop(limiter.check_n(number)),
-                1 => drop(limiter.reserve(number, Duration::from_nanos(u64::from(number)))),
+                1 => {
+                    let _ = book(&limiter, number, Duration::from_nanos(u64::from(number)));
+                }
+                5 => drop(limiter.reserve(number, Duration::MAX)),
+                6 => drop(limiter.reserve(1, Duration::MAX).map(|turn| turn.settle(number))),
                 2 => limiter.refund(number),
                 3 => drop(limiter.peek(number)),
                 _ => limiter.grant(number),

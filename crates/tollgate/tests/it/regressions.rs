@@ -1,5 +1,6 @@
 //! Defects of our own that a review or a property found, each kept out by the scenario that showed it.
 
+use crate::booking::{book, book_key};
 use crate::limits::per;
 use std::{thread, time::Duration};
 use tollgate::{
@@ -27,8 +28,8 @@ fn a_bucket_booked_out_for_years_refuses() {
         let keyed = KeyedLimiter::with_clock(limit, room(10), ManualClock::new());
         let mut turns = Vec::new();
         for _ in 0..1_000 {
-            let booked = one.reserve(cost, Duration::MAX).decision();
-            assert_eq!(keyed.reserve("k", cost, Duration::MAX).decision(), booked);
+            let booked = book(&one, cost, Duration::MAX);
+            assert_eq!(book_key(&keyed, "k", cost, Duration::MAX), booked);
             turns.extend(match booked {
                 Decision::Wait(wait) => Some(wait),
                 _ => None,

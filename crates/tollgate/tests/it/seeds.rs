@@ -1,7 +1,7 @@
 //! The behaviour of the limiters this began from: Guava's traces, nginx's queue, the cold start of a full bucket, and the
 //! boundary problem.
 
-use crate::limits::per;
+use crate::{booking::book, limits::per};
 use std::time::Duration;
 use tollgate::{
     Decision, Delay, FixedWindow, LeakyBucket, Limit, Limiter, ManualClock, Rate, SlidingLog, SlidingWindow,
@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// What `acquire` sleeps, on a clock that sleeps with it.
 fn acquire(limiter: &Limiter<ManualClock>, permits: u32) -> u64 {
-    let wait = match limiter.reserve(permits, Duration::MAX).decision() {
+    let wait = match book(limiter, permits, Duration::MAX) {
         Decision::Allow => Duration::ZERO,
         Decision::Wait(wait) => wait,
         Decision::Deny(why) => panic!("{why:?}"),
@@ -42,7 +42,7 @@ fn passes(limiter: &Limiter<ManualClock>, arrivals: &[(u64, u32)]) -> Vec<u64> {
         .iter()
         .map(|(at_ms, permits)| {
             limiter.clock().set(start + Duration::from_millis(*at_ms));
-            let wait = match limiter.reserve(*permits, Duration::MAX).decision() {
+            let wait = match book(limiter, *permits, Duration::MAX) {
                 Decision::Wait(wait) => wait,
                 _ => Duration::ZERO,
             };
@@ -159,7 +159,7 @@ fn cold_start_over_a_slow_link() {
 fn half_a_second_of_patience() {
     let limiter =
         Limiter::with_clock(TokenBucket::new(Rate::per_second(5).unwrap(), 5).unwrap(), ManualClock::new());
-    let answers: Vec<Decision> = (0..10).map(|_| limiter.reserve(1, SECOND / 2).decision()).collect();
+    let answers: Vec<Decision> = (0..10).map(|_| book(&limiter, 1, SECOND / 2)).collect();
     assert_eq!(answers[..5], [Decision::Allow; 5]);
     assert_eq!(answers[5], Decision::Wait(Duration::from_millis(200)));
     assert_eq!(answers[6], Decision::Wait(Duration::from_millis(400)));
@@ -176,7 +176,7 @@ fn a_cancelled_turn_is_refunded() {
     let limiter =
         Limiter::with_clock(TokenBucket::new(Rate::per_second(5).unwrap(), 5).unwrap(), ManualClock::new());
     assert!(limiter.check_n(5).is_allow());
-    assert_eq!(limiter.reserve(3, SECOND).decision(), Decision::Wait(Duration::from_millis(600)));
+    assert_eq!(book(&limiter, 3, SECOND), Decision::Wait(Duration::from_millis(600)));
     limiter.refund(3);
     assert_eq!(
         limiter.check().retry_after(),

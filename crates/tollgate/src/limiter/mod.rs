@@ -1,4 +1,6 @@
-//! One bucket.
+//! One bucket. Waiting at it is in [`gate`].
+
+mod gate;
 
 use crate::{
     clock::{Clock, SystemClock},
@@ -8,6 +10,7 @@ use crate::{
         Ask, Moment, State, Step,
         concurrency::PermitId,
         narrow::{Narrow, Outgrown},
+        taken::Taken,
     },
     store::Numbers,
     sync::{
@@ -15,7 +18,8 @@ use crate::{
         Ordering::{Acquire, Relaxed, Release},
         Word, hold,
     },
-    time::{Time, nanos},
+    time::Time,
+    wait::Room,
 };
 use std::time::Duration;
 
@@ -44,10 +48,12 @@ pub struct Limiter<C = SystemClock> {
     birth: Time,
     numbers: Numbers,
     hot: Hot,
-    /// Whether the word stays locked, because not it alone decides: the state is not one word, or there is a grant or a
-    /// ban. Changed under the mutex.
+    /// Whether the word stays locked, because not it alone decides: the state is not one word, or there is a grant, a ban or
+    /// a line. Changed under the mutex.
     parked: AtomicBool,
     rest: Mutex<Rest>,
+    /// Who waits, where turns cannot be booked.
+    room: Room,
 }
 
 /// What every charge writes, on a cache line of its own: who reads the numbers is not disturbed.
@@ -104,6 +110,7 @@ impl<C: Clock> Limiter<C> {
                 banned_until: Time::ZERO,
                 next_permit: PermitId::FIRST,
             }),
+            room: Room::default(),
         }
     }
 
@@ -138,19 +145,16 @@ impl<C: Clock> Limiter<C> {
         self.decide(cost, self.never_back(self.clock.now()), Charging::No)
     }
 
-    /// Books `cost` units, waiting up to `up_to` for the turn; a longer wait is a refusal that charges nothing.
-    pub fn reserve(&self, cost: u32, up_to: Duration) -> Status {
-        self.decide_slowly(Miss::Long, cost, Some(nanos(up_to)), self.clock.now(), Charging::Yes)
-    }
-
     /// Takes up to `units` off the newest live use.
     pub fn refund(&self, units: u32) {
         self.update(|step, state, at| step.refund(state, at, units));
+        self.nudge();
     }
 
     /// Forgets what was used. A grant or a ban stays.
     pub fn reset(&self) {
         self.update(|step, state, _| *state = step.unseen());
+        self.nudge();
     }
 
     /// Gives `units` above the limit, until used; they are spent before the limit's own.
@@ -158,6 +162,8 @@ impl<C: Clock> Limiter<C> {
         let mut rest = self.rest();
         rest.granted = rest.granted.saturating_add(units);
         self.with_state(&mut rest, self.clock.now(), |_, _, _| ());
+        drop(rest);
+        self.nudge();
     }
 
     /// Refuses everything for this long from now. Zero lifts the ban.
@@ -166,14 +172,18 @@ impl<C: Clock> Limiter<C> {
         let now = self.never_back(self.clock.now());
         rest.banned_until = now + lasting;
         self.with_state(&mut rest, now, |_, _, _| ());
+        drop(rest);
+        self.nudge();
     }
 
     /// Gives back what a permit holds; how many units came back.
     pub fn leave(&self, permit: PermitId) -> u32 {
-        self.update(|_, state, at| match state {
+        let back = self.update(|_, state, at| match state {
             State::Holders(holders) => holders.leave(at, permit),
             _ => 0,
-        })
+        });
+        self.nudge();
+        back
     }
 
     /// Lets a permit hold its units for another `max_hold`. Whether it still held them.
@@ -189,6 +199,8 @@ impl<C: Clock> Limiter<C> {
         let step = Step::new(&to.into());
         let mut rest = self.rest();
         self.turn_over(&mut rest, step, self.never_back(self.clock.now()));
+        drop(rest);
+        self.nudge();
     }
 
     /// The clock that decides.
@@ -202,7 +214,7 @@ impl<C: Clock> Limiter<C> {
     fn decide(&self, cost: u32, now: Time, charging: Charging) -> Status {
         match self.try_word(cost, now, charging) {
             Ok(status) => status,
-            Err(why) => self.decide_slowly(why, cost, None, now, charging),
+            Err(why) => self.decide_slowly(why, cost, now, charging),
         }
     }
 
@@ -227,14 +239,7 @@ impl<C: Clock> Limiter<C> {
     }
 
     #[cold]
-    fn decide_slowly(
-        &self,
-        mut why: Miss,
-        cost: u32,
-        up_to: Option<u64>,
-        now: Time,
-        charging: Charging,
-    ) -> Status {
+    fn decide_slowly(&self, mut why: Miss, cost: u32, now: Time, charging: Charging) -> Status {
         let mut backoff = Backoff::default();
         while why == Miss::Busy && !self.parked.load(Acquire) {
             backoff.wait();
@@ -243,7 +248,10 @@ impl<C: Clock> Limiter<C> {
                 Err(again) => why = again,
             }
         }
-        self.decide_at_rest(&mut self.rest(), cost, up_to, now, charging)
+        if self.room.any() && cost > 0 {
+            return self.decide_behind_the_line(cost, now, charging);
+        }
+        self.decide_at_rest(&mut self.rest(), cost, None, now, charging).0
     }
 
     /// The long way, under the mutex.
@@ -255,24 +263,26 @@ impl<C: Clock> Limiter<C> {
         up_to: Option<u64>,
         now: Time,
         charging: Charging,
-    ) -> Status {
+    ) -> (Status, Taken) {
         let now = self.never_back(now);
         let banned_for = rest.banned_until.nanos_since(now);
         let paid = cost.min(rest.granted);
         let permit = rest.next_permit;
-        let mut status = self.with_state(rest, now, |step, state, at| {
+        let (mut status, mut taken) = self.with_state(rest, now, |step, state, at| {
             let ask = Ask { at, cost: cost - paid, up_to };
             if banned_for > 0 && cost > 0 {
                 let idle = step.ask(state, &Ask { cost: 0, ..ask }).status;
-                return step.ask(state, &ask).status.banned(idle, banned_for);
+                return (step.ask(state, &ask).status.banned(idle, banned_for), Taken::default());
             }
             let mut answer = step.ask(state, &ask);
+            let taken = step.taken(state, &ask, &answer);
             if !answer.status.is_deny() && ask.cost > 0 && charging == Charging::Yes {
                 step.commit(state, &ask, &answer, permit);
                 answer.status.permit = matches!(step, Step::Concurrency(_)).then_some(permit);
             }
-            answer.status
+            (answer.status, taken)
         });
+        taken.granted = paid;
         let left = if status.is_deny() { rest.granted } else { rest.granted - paid };
         status.add_remaining(left);
         if !status.is_deny() && cost > 0 && charging == Charging::Yes {
@@ -280,7 +290,7 @@ impl<C: Clock> Limiter<C> {
             rest.granted = left;
             rest.next_permit = permit.next();
         }
-        status
+        (status, taken)
     }
 
     fn update<R>(&self, change: impl FnOnce(&Step, &mut State, Moment) -> R) -> R {
@@ -320,7 +330,7 @@ impl<C: Clock> Limiter<C> {
             _ => 0,
         };
         rest.state = state;
-        let alone = rest.granted == 0 && rest.banned_until <= now;
+        let alone = rest.granted == 0 && rest.banned_until <= now && !self.room.any();
         let parks = !(alone && narrow.is_some_and(|narrow| narrow.is_past_unseen(now)));
         self.parked.store(parks, Release);
         if !parks {

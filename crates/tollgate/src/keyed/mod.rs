@@ -1,4 +1,6 @@
-//! One limit, a bucket a key.
+//! One limit, a bucket a key. Waiting at one is in [`gate`].
+
+mod gate;
 
 use crate::{
     charge::Charge,
@@ -80,7 +82,9 @@ impl<C: Clock> KeyedLimiter<C> {
 
     /// What [`check_n`](Self::check_n) would answer, charging nothing.
     pub fn peek<'k>(&self, key: impl Into<Key<'k>>, cost: u32) -> Status {
-        self.decide_slowly(key.into(), cost, None, Mode::Peek)
+        let entry = self.limit.entry();
+        let print = self.store.print(entry, key.into());
+        self.store.decide_slowly(entry, &print, cost, None, self.store.clock().now(), Mode::Peek)
     }
 
     /// Charges one unit for each of `keys`, each by itself, and appends their statuses. Faster than one by one: the
@@ -98,11 +102,6 @@ impl<C: Clock> KeyedLimiter<C> {
     pub fn check_batch(&self, keys: &[Key<'_>], statuses: &mut Vec<Status>) {
         let now = self.store.clock().now();
         self.store.decide_batch(self.limit.entry(), keys, now, statuses);
-    }
-
-    /// Books `cost` units, waiting up to `up_to` for the turn; a longer wait is a refusal that charges nothing.
-    pub fn reserve<'k>(&self, key: impl Into<Key<'k>>, cost: u32, up_to: Duration) -> Status {
-        self.decide_slowly(key.into(), cost, Some(up_to), Mode::Charge)
     }
 
     /// Takes up to `units` off the newest live use of `key`.
@@ -159,12 +158,6 @@ impl<C: Clock> KeyedLimiter<C> {
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         self.store.table_bytes()
-    }
-
-    fn decide_slowly(&self, key: Key<'_>, cost: u32, up_to: Option<Duration>, mode: Mode) -> Status {
-        let entry = self.limit.entry();
-        let print = self.store.print(entry, key);
-        self.store.decide_slowly(entry, &print, cost, up_to, self.store.clock().now(), mode)
     }
 
     /// The clock that decides.

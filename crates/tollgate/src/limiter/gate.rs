@@ -1,0 +1,196 @@
+//! Waiting at one bucket.
+
+use super::{Charging, Limiter};
+use crate::{
+    clock::Clock,
+    decision::Status,
+    step::{Step, concurrency::PermitId, taken::Taken},
+    time::Time,
+    wait::{Asked, At, Bucket, Few, Gate, Order, Permit, Refused, Reservation, Room, Toll, View, Wait, WaitAt},
+};
+use std::{sync::Arc, time::Duration};
+
+impl<C: Clock + Send + Sync> Limiter<C> {
+    /// Waits for one unit, first come, first served. Await it, or call [`blocking`](Wait::blocking).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::{Limiter, Rate, TokenBucket};
+    /// let limiter = Limiter::new(TokenBucket::new(Rate::per_second(1000)?, 10)?);
+    /// limiter.wait().blocking()?;
+    /// limiter.wait().cost(5).up_to(Duration::from_millis(200)).blocking()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// On a concurrency limit the status names a permit that is to be given back by hand; [`enter`](Self::enter) gives one
+    /// that comes back by itself.
+    pub const fn wait(&self) -> Wait<'_, Self> {
+        Wait::new(At::Borrowed(self), order(1))
+    }
+
+    /// Waits as [`wait`](Self::wait) does, and holds the slots of a concurrency limit until the permit is dropped.
+    pub const fn enter(&self) -> Wait<'_, Self, Permit<'_>> {
+        Wait::new(At::Borrowed(self), order(1))
+    }
+
+    /// As [`enter`](Self::enter), with a permit that may outlive the borrow: to be kept beside a connection, or in the body
+    /// of a response.
+    pub fn enter_owned<'a>(self: &Arc<Self>) -> Wait<'a, Self, Permit<'a>> {
+        Wait::new(At::Shared(Arc::clone(self)), order(1))
+    }
+
+    /// Books `cost` units, to be used when the reservation is due, within `up_to`.
+    ///
+    /// # Errors
+    /// Where the turn would come later, or never; nothing is charged then. A limit that cannot book (a window, a log, a
+    /// counter, slots) refuses where it has no room now.
+    pub fn reserve(&self, cost: u32, up_to: Duration) -> Result<Reservation<'_, Self>, Refused> {
+        Reservation::book(At::Borrowed(self), order(cost), up_to)
+    }
+
+    /// As [`reserve`](Self::reserve), with a reservation that may outlive the borrow.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_owned<'a>(
+        self: &Arc<Self>,
+        cost: u32,
+        up_to: Duration,
+    ) -> Result<Reservation<'a, Self>, Refused>
+    where
+        C: 'a,
+    {
+        Reservation::book(At::Shared(Arc::clone(self)), order(cost), up_to)
+    }
+}
+
+impl<C: Clock + Send + Sync, G> Wait<'_, Limiter<C>, G> {
+    /// Waits for so many units.
+    pub fn cost(self, cost: u32) -> Self {
+        self.set_cost(cost)
+    }
+}
+
+const fn order(cost: u32) -> Order {
+    Order::one(Toll { bucket: Bucket::Only, cost: cost as u64, up_to: None })
+}
+
+impl<C: Clock> Limiter<C> {
+    /// A charge that does not wait, while others do: it does not overtake them.
+    #[cold]
+    pub(super) fn decide_behind_the_line(&self, cost: u32, now: Time, charging: Charging) -> Status {
+        let decide = |cost, charging| self.decide_at_rest(&mut self.rest(), cost, None, now, charging).0;
+        match self.room.goes_at(Bucket::Only.line(), cost, now, || Some(self.view())) {
+            None => decide(cost, charging),
+            Some(goes) => {
+                let in_so_long = goes.known().map(|at| at.nanos_since(now));
+                decide(cost, Charging::No).behind(decide(0, Charging::No), in_so_long)
+            }
+        }
+    }
+
+    /// Says that there may be room: whoever is first in line asks again.
+    pub(super) fn nudge(&self) {
+        self.room.nudge(Bucket::Only.line());
+    }
+
+    fn view(&self) -> View {
+        let mut rest = self.rest();
+        let now = self.never_back(self.clock.now());
+        let banned_for = rest.banned_until.nanos_since(now);
+        let granted = rest.granted;
+        let mut view = self.with_state(&mut rest, now, |step, state, at| View {
+            step: Arc::new(step.clone()),
+            state: state.clone(),
+            now,
+            at,
+            granted,
+        });
+        view.pass(banned_for);
+        view
+    }
+}
+
+impl<C: Clock + Send + Sync> Gate for Limiter<C> {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn park(&self, until: Option<Time>) {
+        self.clock.park(until);
+    }
+
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked {
+        let now = self.never_back(self.clock.now());
+        let Some(toll) = order.tolls.first() else { unreachable!("an order of one") };
+        let up_to = Some(toll.patience(waited, left));
+        let (status, taken) =
+            self.decide_at_rest(&mut self.rest(), toll.units(), up_to, now, Charging::Yes);
+        Asked::new(Few::One(status), Few::One(taken), status.permit, now)
+    }
+
+    fn ask_quickly(&self, order: &Order) -> Option<Status> {
+        Some(self.check_n(order.tolls.first()?.units())).filter(Status::is_allow)
+    }
+
+    fn peek(&self, order: &Order) -> Few<Status> {
+        order.tolls.iter().map(|toll| self.peek(toll.units())).collect()
+    }
+
+    fn look(&self, _: &Bucket) -> Option<View> {
+        Some(self.view())
+    }
+
+    fn queue(&self, _: &Bucket) -> Option<u32> {
+        self.numbers.step().queue()
+    }
+
+    fn max_hold(&self, _: &Bucket) -> Option<Duration> {
+        match &**self.numbers.step() {
+            Step::Concurrency(it) => Some(it.max_hold()),
+            _ => None,
+        }
+    }
+
+    fn line_forms(&self, _: &Bucket) {
+        self.update(|_, _, _| ());
+    }
+
+    fn line_ends(&self, _: &Bucket) {
+        self.update(|_, _, _| ());
+    }
+
+    fn give_back(&self, _: &Bucket, taken: &Taken) {
+        {
+            let mut rest = self.rest();
+            rest.granted = rest.granted.saturating_add(taken.granted);
+            self.with_state(&mut rest, self.clock.now(), |step, state, at| step.give_back(state, at, taken));
+        }
+        self.nudge();
+    }
+
+    fn owe(&self, _: &Bucket, units: u32) {
+        self.update(|step, state, at| step.owe(state, at, units));
+    }
+
+    fn leave(&self, _: &Bucket, permit: PermitId) {
+        Self::leave(self, permit);
+    }
+
+    fn renew(&self, _: &Bucket, permit: PermitId) -> bool {
+        Self::renew(self, permit)
+    }
+}
+
+impl<C: Clock + Send + Sync> WaitAt for Limiter<C> {
+    type Clock = C;
+    type Error = Refused;
+
+    fn timer(&self) -> &C {
+        &self.clock
+    }
+}

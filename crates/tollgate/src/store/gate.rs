@@ -1,0 +1,311 @@
+//! Waiting at the buckets of a store.
+
+use super::{
+    entry::Entry,
+    memory::{LimitHandle, MemoryStore, StoreError},
+    set::{Decided, Part},
+    short::Mode,
+    table::Print,
+};
+use crate::{
+    charge::Charge,
+    clock::Clock,
+    decision::{SetStatus, Status},
+    step::{State, Step, concurrency::PermitId, taken::Taken},
+    time::Time,
+    wait::{
+        Asked, At, Bucket, Few, Gate, Order, Permit, Reservation, Room, Toll, View, Wait, WaitAt, WaitError,
+    },
+};
+use std::{sync::Arc, time::Duration};
+
+impl<C: Clock + Send + Sync> MemoryStore<C> {
+    /// Waits until all charges can be made, and makes them: all or none. Await it, or call [`blocking`](Wait::blocking).
+    ///
+    /// Each charge may say how long it may wait at most ([`Charge::up_to`]); the wait itself may as well. Slots that the set
+    /// enters are to be given back by hand; [`enter`](Self::enter) gives a permit that does it.
+    pub fn wait(&self, charges: &[Charge<'_>]) -> Wait<'_, Self, SetStatus> {
+        match self.order(charges) {
+            Ok(order) => Wait::new(At::Borrowed(self), order),
+            Err(error) => Wait::failed(error),
+        }
+    }
+
+    /// Waits as [`wait`](Self::wait) does, and holds the slots of its concurrency limits until the permit is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Charge, Concurrency, MemoryStore, Rate, TokenBucket};
+    ///
+    /// let store = MemoryStore::new();
+    /// let calls = store.add(TokenBucket::new(Rate::per_second(1000)?, 10)?)?;
+    /// let in_flight = store.add(Concurrency::new(20, Duration::from_secs(30))?.with_queue(100))?;
+    ///
+    /// let charges = [Charge::new(&calls, "alice"), Charge::new(&in_flight, ())];
+    /// let permit = store.enter(&charges).up_to(Duration::from_millis(500)).blocking()?;
+    /// // ... one of twenty in flight, until the permit is dropped
+    /// # drop(permit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn enter(&self, charges: &[Charge<'_>]) -> Wait<'_, Self, Permit<'_>> {
+        match self.order(charges) {
+            Ok(order) => Wait::new(At::Borrowed(self), order),
+            Err(error) => Wait::failed(error),
+        }
+    }
+
+    /// As [`enter`](Self::enter), with a permit that may outlive the borrow.
+    pub fn enter_owned<'a>(self: &Arc<Self>, charges: &[Charge<'_>]) -> Wait<'a, Self, Permit<'a>> {
+        match self.order(charges) {
+            Ok(order) => Wait::new(At::Shared(Arc::clone(self)), order),
+            Err(error) => Wait::failed(error),
+        }
+    }
+
+    /// Books all charges, to be used when the reservation is due, within `up_to`; or none of them.
+    ///
+    /// # Errors
+    /// Where the turn would come later, or never; where the store does not know one of the limits.
+    pub fn reserve(
+        &self,
+        charges: &[Charge<'_>],
+        up_to: Duration,
+    ) -> Result<Reservation<'_, Self>, WaitError> {
+        Reservation::book(At::Borrowed(self), self.order(charges)?, up_to)
+    }
+
+    /// As [`reserve`](Self::reserve), with a reservation that may outlive the borrow.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_owned<'a>(
+        self: &Arc<Self>,
+        charges: &[Charge<'_>],
+        up_to: Duration,
+    ) -> Result<Reservation<'a, Self>, WaitError>
+    where
+        C: 'a,
+    {
+        Reservation::book(At::Shared(Arc::clone(self)), self.order(charges)?, up_to)
+    }
+
+    fn order(&self, charges: &[Charge<'_>]) -> Result<Order, StoreError> {
+        // Whoever waits does so for as long as it takes, unless told otherwise.
+        let (parts, toll_of) = self.merge(charges, |_| u64::MAX)?;
+        let first_of = |part| toll_of.iter().position(|of| *of == part).and_then(|at| charges.get(at));
+        let tolls = parts.iter().enumerate().filter_map(|(index, part)| {
+            let limit = first_of(index)?.limit.clone();
+            Some(Toll { bucket: Bucket::Of(limit, part.print), cost: part.cost, up_to: part.up_to })
+        });
+        let tolls: Few<Toll> = tolls.collect();
+        Ok(match (tolls, charges.len()) {
+            (tolls @ Few::One(_), 1) => Order { tolls, toll_of: Vec::new() },
+            (Few::One(toll), _) => Order { tolls: Few::Many(vec![toll]), toll_of },
+            (tolls, _) => Order { tolls, toll_of },
+        })
+    }
+}
+
+impl<C: Clock> MemoryStore<C> {
+    pub(crate) fn order_one(&self, limit: &LimitHandle, print: Print) -> Order {
+        Order::one(Toll { bucket: Bucket::Of(limit.clone(), print), cost: 1, up_to: None })
+    }
+
+    /// How parts stand that do not wait, where others do who go first; `None` where nobody does.
+    pub(super) fn decide_behind_lines(&self, parts: &[Part<'_>], now: Time) -> Option<Vec<Status>> {
+        if !self.room.any() {
+            return None;
+        }
+        let goes: Vec<_> = parts
+            .iter()
+            .map(|part| {
+                let units = u32::try_from(part.cost).unwrap_or(u32::MAX);
+                let look = || Some(self.view(part.entry, part.print));
+                let asks = || self.room.goes_at(part.print.full(), units, now, look);
+                (units > 0).then(asks).flatten()
+            })
+            .collect();
+        if goes.iter().all(Option::is_none) {
+            return None;
+        }
+        let asked = self.decide_parts(parts, now, Mode::Peek);
+        let nothing: Vec<Part<'_>> = parts.iter().map(|part| Part { cost: 0, ..*part }).collect();
+        let idle = self.decide_parts(&nothing, now, Mode::Peek);
+        let statuses = asked.told.iter().zip(&idle.told).zip(goes).map(|((asked, idle), goes)| match goes {
+            Some(goes) => {
+                asked.status.behind(idle.status, goes.known().map(|at| at.nanos_since(now)))
+            }
+            None if asked.status.is_deny() => asked.status,
+            None => Status { verdict: asked.status.verdict, ..idle.status },
+        });
+        Some(statuses.collect())
+    }
+
+    fn view(&self, entry: &Entry, print: Print) -> View {
+        let now = entry.never_back(self.clock.now());
+        let extra = self.extras.lock(now).get(&(entry.tag, print.full())).cloned().unwrap_or_default();
+        let step = Arc::clone(&entry.numbers.step());
+        let state = self.update_at(entry, print, now, |_, state, _| state.clone());
+        let state = state.unwrap_or_else(|| step.unseen());
+        let mut view = View { state, step, now, at: self.moment(entry, now), granted: extra.granted };
+        view.pass(extra.banned_for(now));
+        view
+    }
+
+    /// The limit and the key of a bucket, while the store knows them.
+    fn bucket<'b>(&self, bucket: &'b Bucket) -> Option<(&'b Entry, Print)> {
+        let Bucket::Of(limit, print) = bucket else { return None };
+        Some((self.known(limit).ok()?, *print))
+    }
+
+    /// Changes a bucket's state, if there is one, and lets the first in its line ask again.
+    fn update_bucket<R>(
+        &self,
+        bucket: &Bucket,
+        change: impl FnOnce(&Step, &mut State, crate::step::Moment) -> R,
+    ) -> Option<R> {
+        let (entry, print) = self.bucket(bucket)?;
+        let changed = self.update_at(entry, print, self.clock.now(), change);
+        self.room.nudge(print.full());
+        changed
+    }
+
+    fn parts<'o>(&self, order: &'o Order, waited: u64, left: u64) -> Result<Vec<Part<'o>>, StoreError> {
+        let part = |toll: &'o Toll| {
+            let (entry, print) = self.bucket(&toll.bucket).ok_or(StoreError::UnknownLimit)?;
+            Ok(Part { entry, print, cost: toll.cost, up_to: Some(toll.patience(waited, left)) })
+        };
+        order.tolls.iter().map(part).collect()
+    }
+}
+
+impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn park(&self, until: Option<Time>) {
+        self.clock.park(until);
+    }
+
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked {
+        let parts = match self.parts(order, waited, left) {
+            Ok(parts) => parts,
+            Err(error) => return Asked::Unknown(error),
+        };
+        let now = parts.iter().fold(self.clock.now(), |now, part| part.entry.never_back(now));
+        let Decided { told, permit } = self.decide_parts(&parts, now, Mode::Charge);
+        if !C::MONOTONIC && !told.iter().any(|told| told.status.is_deny()) {
+            parts.iter().filter(|part| part.cost > 0).for_each(|part| part.entry.remember(now));
+        }
+        let (statuses, taken): (Vec<_>, Vec<_>) =
+            told.into_iter().map(|told| (told.status, told.taken)).unzip();
+        match &order.tolls {
+            Few::One(_) => Asked::new(statuses.into_iter().collect(), taken.into_iter().collect(), permit, now),
+            Few::Many(_) => Asked::new(Few::Many(statuses), Few::Many(taken), permit, now),
+        }
+    }
+
+    fn ask_quickly(&self, order: &Order) -> Option<Status> {
+        let Few::One(toll) = &order.tolls else { return None };
+        let (entry, print) = self.bucket(&toll.bucket)?;
+        let units = u32::try_from(toll.cost).ok()?;
+        Some(self.decide_print(entry, &print, units, self.clock.now())).filter(Status::is_allow)
+    }
+
+    fn peek(&self, order: &Order) -> Few<Status> {
+        let Ok(parts) = self.parts(order, 0, 0) else { return Few::Many(Vec::new()) };
+        let now = self.clock.now();
+        let behind = self.decide_behind_lines(&parts, now);
+        let statuses = behind.unwrap_or_else(|| {
+            self.decide_parts(&parts, now, Mode::Peek).told.into_iter().map(|told| told.status).collect()
+        });
+        match &order.tolls {
+            Few::One(_) => statuses.into_iter().collect(),
+            Few::Many(_) => Few::Many(statuses),
+        }
+    }
+
+    fn look(&self, bucket: &Bucket) -> Option<View> {
+        let (entry, print) = self.bucket(bucket)?;
+        Some(self.view(entry, print))
+    }
+
+    fn queue(&self, bucket: &Bucket) -> Option<u32> {
+        self.bucket(bucket)?.0.numbers.step().queue()
+    }
+
+    fn max_hold(&self, bucket: &Bucket) -> Option<Duration> {
+        match &**self.bucket(bucket)?.0.numbers.step() {
+            Step::Concurrency(it) => Some(it.max_hold()),
+            _ => None,
+        }
+    }
+
+    fn line_forms(&self, bucket: &Bucket) {
+        if let Bucket::Of(limit, _) = bucket {
+            limit.0.extras.add_line();
+        }
+    }
+
+    fn line_ends(&self, bucket: &Bucket) {
+        if let Bucket::Of(limit, _) = bucket {
+            limit.0.extras.remove_line();
+        }
+    }
+
+    fn give_back(&self, bucket: &Bucket, taken: &Taken) {
+        if taken.granted > 0
+            && let Some((entry, print)) = self.bucket(bucket)
+        {
+            let now = self.clock.now();
+            let holder = (entry.tag, print.full());
+            self.extras.lock(now).change(holder, &entry.extras, now, |extra| {
+                extra.granted = extra.granted.saturating_add(taken.granted);
+            });
+        }
+        self.update_bucket(bucket, |step, state, at| step.give_back(state, at, taken));
+    }
+
+    fn owe(&self, bucket: &Bucket, units: u32) {
+        if units == 0 || self.update_bucket(bucket, |step, state, at| step.owe(state, at, units)).is_some() {
+            return;
+        }
+        // The key was forgotten. As much as fits brings it back, and what is missing is its debt.
+        let Some((entry, print)) = self.bucket(bucket) else { return };
+        let fits = units.min(entry.numbers.step().limit());
+        let part = Part { entry, print, cost: fits.into(), up_to: None };
+        let now = entry.never_back(self.clock.now());
+        self.decide_parts(std::slice::from_ref(&part), now, Mode::Charge);
+        self.update_bucket(bucket, |step, state, at| step.owe(state, at, units - fits));
+    }
+
+    fn leave(&self, bucket: &Bucket, permit: PermitId) {
+        self.update_bucket(bucket, |_, state, at| match state {
+            State::Holders(holders) => holders.leave(at, permit),
+            _ => 0,
+        });
+    }
+
+    fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool {
+        let Some((entry, print)) = self.bucket(bucket) else { return false };
+        let renewed = self.update_at(entry, print, self.clock.now(), |step, state, at| match (step, state) {
+            (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
+            _ => false,
+        });
+        renewed.unwrap_or(false)
+    }
+}
+
+impl<C: Clock + Send + Sync> WaitAt for MemoryStore<C> {
+    type Clock = C;
+    type Error = WaitError;
+
+    fn timer(&self) -> &C {
+        &self.clock
+    }
+}

@@ -1,0 +1,91 @@
+//! When a turn would come: a bucket's state, copied, with time run forward on it.
+//!
+//! Exact while nobody else comes, nobody gives up and everybody goes when they may. It only decides who is told at once
+//! that waiting would be in vain; who goes when is decided by the bucket.
+
+use crate::{
+    decision::Verdict,
+    step::{Answer, Ask, Moment, State, Step, concurrency::PermitId},
+    time::Time,
+};
+use std::{sync::Arc, time::Duration};
+
+/// A bucket at some time, perhaps to come.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub(crate) step: Arc<Step>,
+    pub(crate) state: State,
+    /// When that is: on the clock, and as the step counts.
+    pub(crate) now: Time,
+    pub(crate) at: Moment,
+    /// Units that were granted by hand, spent first.
+    pub(crate) granted: u32,
+}
+
+/// A hint is exact: what is refused passes when it is asked again then.
+const TRIES: usize = 3;
+
+impl View {
+    /// When a charge of so many units would start if it came at `now`, or as soon after that as there is room; `None` where
+    /// nobody can say.
+    pub(crate) fn start(&self, units: u32, now: Time) -> Option<Time> {
+        self.find(units, now).map(|found| found.start)
+    }
+
+    /// The same, and makes the charge.
+    pub(crate) fn serve(&mut self, units: u32, now: Time) -> Option<Time> {
+        let found = self.find(units, now)?;
+        if found.ask.cost > 0 {
+            self.step.commit(&mut self.state, &found.ask, &found.answer, PermitId::FIRST);
+        }
+        self.granted -= units.min(self.granted);
+        (self.now, self.at) = (found.now, found.ask.at);
+        Some(found.start)
+    }
+
+    /// Nanoseconds until the first holder's time is up, where slots are held.
+    pub(crate) fn first_expiry(&self) -> Option<u64> {
+        match &self.state {
+            State::Holders(holders) => holders.first_in(self.at),
+            _ => None,
+        }
+    }
+
+    /// Later by so many nanoseconds.
+    pub(crate) fn pass(&mut self, nanos: u64) {
+        (self.now, self.at) = later(self.now, self.at, nanos);
+    }
+
+    fn find(&self, units: u32, now: Time) -> Option<Found> {
+        let (mut now, mut at) = later(self.now, self.at, now.nanos_since(self.now));
+        let cost = units - units.min(self.granted);
+        for _ in 0..TRIES {
+            let ask = Ask { at, cost, up_to: Some(u64::MAX) };
+            let answer = self.step.ask(&self.state, &ask);
+            let start = match answer.status.in_nanos() {
+                Verdict::Allow => now,
+                Verdict::Wait(nanos) => now + Duration::from_nanos(nanos),
+                Verdict::Deny(nanos) => {
+                    (now, at) = later(now, at, nanos.max(1));
+                    continue;
+                }
+                Verdict::WhenReleased | Verdict::Never => return None,
+            };
+            return Some(Found { start, now, ask, answer });
+        }
+        None
+    }
+}
+
+struct Found {
+    start: Time,
+    /// When the charge is made: for one that books, before it starts.
+    now: Time,
+    ask: Ask,
+    answer: Answer,
+}
+
+fn later(now: Time, at: Moment, nanos: u64) -> (Time, Moment) {
+    let at = Moment::new(at.since_birth.saturating_add(nanos), at.unix.saturating_add(nanos));
+    (now + Duration::from_nanos(nanos), at)
+}

@@ -1,0 +1,203 @@
+//! What `wait` and `enter` give: to be awaited by a task, or blocked on by a thread.
+
+use super::{
+    gate::{At, WaitAt},
+    order::Order,
+    permit::Permit,
+    reservation::Reservation,
+    turn::{Next, Turn},
+};
+use crate::{
+    clock::{Sleep, Timer},
+    decision::{SetStatus, Status},
+    store::StoreError,
+    time::Time,
+};
+use std::{
+    future::Future,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+    time::Duration,
+};
+
+/// A turn that is waited for: await it, or [block](Self::blocking) on it.
+///
+/// Nothing happens before the first poll, which is when its place among the others is taken. Dropped before it is ready it
+/// leaves the limit as if it had never come.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Limiter, Rate, TokenBucket};
+///
+/// let limiter = Limiter::new(TokenBucket::new(Rate::per_second(1000)?, 1)?);
+/// for _ in 0..3 {
+///     limiter.wait().blocking()?; // a task would write: limiter.wait().await?
+/// }
+/// let refused = limiter.wait().cost(1).up_to(Duration::ZERO).blocking();
+/// assert!(refused.is_err(), "not a millisecond has gone by");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing is waited for until it is awaited, or told to block"]
+pub struct Wait<'a, T: WaitAt, G = Status> {
+    turn: Result<Turn<'a, T>, Option<StoreError>>,
+    is_fresh: bool,
+    sleep: Option<(Time, Sleep)>,
+    granted: PhantomData<fn() -> G>,
+}
+
+/// What somebody gets whose turn has come.
+pub trait Granted<'a>: Sized {
+    /// From a turn that is due.
+    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self;
+    /// From a charge that went through at once.
+    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self;
+}
+
+impl<'a, T: WaitAt, G> Wait<'a, T, G> {
+    pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
+        Self {
+            turn: Ok(Turn::new(at, order)),
+            is_fresh: true,
+            sleep: None,
+            granted: PhantomData,
+        }
+    }
+
+    /// A wait that ends before it begins.
+    pub(crate) const fn failed(error: StoreError) -> Self {
+        Self { turn: Err(Some(error)), is_fresh: false, sleep: None, granted: PhantomData }
+    }
+
+    /// Waits this long at most. Where the turn would come later it is refused at once. Without this it waits for as long as
+    /// it takes.
+    pub const fn up_to(mut self, up_to: Duration) -> Self {
+        if let Ok(turn) = &mut self.turn {
+            turn.up_to = Some(up_to);
+        }
+        self
+    }
+
+    pub(crate) fn set_cost(mut self, cost: u32) -> Self {
+        if let Ok(turn) = &mut self.turn {
+            turn.order.tolls.iter_mut().for_each(|toll| toll.cost = cost.into());
+        }
+        self
+    }
+}
+
+impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
+    /// Waits on this thread.
+    ///
+    /// # Errors
+    /// Where the turn is refused.
+    pub fn blocking(mut self) -> Result<G, T::Error> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        loop {
+            match self.advance(&waker) {
+                Ok(result) => return result,
+                Err(until) => match &self.turn {
+                    Ok(turn) => turn.gate().park(until),
+                    Err(_) => thread::park(),
+                },
+            }
+        }
+    }
+
+    /// The result; or until when to sleep.
+    fn advance(&mut self, waker: &Waker) -> Result<Result<G, T::Error>, Option<Time>> {
+        let turn = match &mut self.turn {
+            Ok(turn) => turn,
+            Err(error) => {
+                let error = error.take().unwrap_or(StoreError::UnknownLimit);
+                return Ok(Err(super::Ending::Store(error).into()));
+            }
+        };
+        if std::mem::take(&mut self.is_fresh)
+            && let Some(status) = turn.gate().ask_quickly(&turn.order)
+        {
+            return Ok(Ok(G::from_status(turn.gate(), &turn.order, status)));
+        }
+        match turn.advance(waker) {
+            Next::Go(turn) => Ok(Ok(G::from_turn(turn))),
+            Next::Stop(ending) => Ok(Err(ending.into())),
+            Next::Sleep(until) => Err(until),
+        }
+    }
+}
+
+impl<'a, T, G> Future for Wait<'a, T, G>
+where
+    T: WaitAt<Clock: Timer> + 'a,
+    G: Granted<'a>,
+{
+    type Output = Result<G, T::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let until = match self.advance(context.waker()) {
+                Ok(result) => return Poll::Ready(result),
+                Err(Some(until)) => until,
+                Err(None) => return Poll::Pending,
+            };
+            let this = &mut *self;
+            let Ok(turn) = &this.turn else { return Poll::Pending };
+            if this.sleep.as_ref().is_none_or(|(time, _)| *time != until) {
+                this.sleep = Some((until, turn.gate().timer().sleep_until(until)));
+            }
+            let Some((_, sleep)) = &mut this.sleep else { return Poll::Pending };
+            if sleep.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            this.sleep = None;
+        }
+    }
+}
+
+impl<'a> Granted<'a> for Status {
+    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self {
+        turn.pass().first()
+    }
+
+    fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, _: &Order, status: Status) -> Self {
+        status
+    }
+}
+
+impl<'a> Granted<'a> for SetStatus {
+    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self {
+        turn.pass().into_set()
+    }
+
+    fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, _: &Order, status: Status) -> Self {
+        let mut set = Self::of(vec![status]);
+        set.permit = status.permit;
+        set
+    }
+}
+
+impl<'a> Granted<'a> for Permit<'a> {
+    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self {
+        turn.enter()
+    }
+
+    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self {
+        Self::new(at.clone(), &order.tolls, status.permit, super::Few::One(status))
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl<T: WaitAt, G> std::fmt::Debug for Wait<'_, T, G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wait").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! What can be waited at: one bucket, or the buckets of a store.
+
+use super::{
+    foresee::View,
+    order::{Bucket, Few, Order, Toll},
+    refused::Ending,
+    room::Room,
+};
+use crate::{
+    clock::Clock,
+    decision::{Status, Verdict},
+    step::{concurrency::PermitId, taken::Taken},
+    store::StoreError,
+    time::Time,
+};
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+/// Where turns are asked for, given back and paid. It decides; [`Turn`](super::turn::Turn) does the waiting.
+pub trait Gate: Send + Sync {
+    /// Now, on the gate's clock.
+    fn now(&self) -> Time;
+
+    /// Puts this thread to sleep, see [`Clock::park`].
+    fn park(&self, until: Option<Time>);
+
+    /// The lines in front of its buckets.
+    fn room(&self) -> &Room;
+
+    /// Makes all charges, or none. They may wait for `left` nanoseconds yet, and have waited for `waited`.
+    fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked;
+
+    /// Makes a single charge by the shortest way, if it can go at once.
+    fn ask_quickly(&self, order: &Order) -> Option<Status>;
+
+    /// How every charge stands, making none.
+    fn peek(&self, order: &Order) -> Few<Status>;
+
+    /// The bucket as it is now; `None` where there is none any more.
+    fn look(&self, bucket: &Bucket) -> Option<View>;
+
+    /// How many may wait there, where turns are slots.
+    fn queue(&self, bucket: &Bucket) -> Option<u32>;
+
+    /// How long a slot is held without a renewal, where turns are slots.
+    fn max_hold(&self, bucket: &Bucket) -> Option<Duration>;
+
+    /// There is a line now: whoever does not wait must not overtake it by the short way.
+    fn line_forms(&self, bucket: &Bucket);
+
+    /// There is no line any more.
+    fn line_ends(&self, bucket: &Bucket);
+
+    /// Gives back what a charge took.
+    fn give_back(&self, bucket: &Bucket, taken: &Taken);
+
+    /// Charges so many units whether they are there or not.
+    fn owe(&self, bucket: &Bucket, units: u32);
+
+    /// Gives back the slots of a permit.
+    fn leave(&self, bucket: &Bucket, permit: PermitId);
+
+    /// Lets a permit hold its slots for longer. Whether it still did.
+    fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool;
+}
+
+/// A gate whose clock is known, and what it says when it does not let somebody pass.
+pub trait WaitAt: Gate + Sized {
+    /// Its clock.
+    type Clock: Clock;
+    /// Why somebody did not pass.
+    type Error: From<Ending>;
+
+    /// The clock that decides.
+    fn timer(&self) -> &Self::Clock;
+}
+
+/// What came of asking.
+pub enum Asked {
+    /// All charges are made.
+    Granted(Booked),
+    /// None is.
+    Denied(Denied),
+    /// The store no longer knows one of the limits.
+    Unknown(StoreError),
+}
+
+/// Charges that were made, to be used at `due`.
+#[derive(Debug)]
+pub struct Booked {
+    pub(crate) statuses: Few<Status>,
+    pub(crate) taken: Few<Taken>,
+    pub(crate) permit: Option<PermitId>,
+    pub(crate) due: Time,
+}
+
+/// How every toll stands, and which of them refuses.
+#[derive(Debug)]
+pub struct Denied {
+    pub(crate) statuses: Few<Status>,
+    pub(crate) by: usize,
+}
+
+impl Asked {
+    /// From how every toll stands and what each took, at `now`.
+    pub(crate) fn new(
+        statuses: Few<Status>,
+        taken: Few<Taken>,
+        permit: Option<PermitId>,
+        now: Time,
+    ) -> Self {
+        let Some((by, status)) = strictest(&statuses) else {
+            return Self::Granted(Booked { statuses, taken, permit, due: now });
+        };
+        match status {
+            Verdict::Allow => Self::Granted(Booked { statuses, taken, permit, due: now }),
+            Verdict::Wait(nanos) => {
+                let due = now + Duration::from_nanos(nanos);
+                Self::Granted(Booked { statuses, taken, permit, due })
+            }
+            _ => Self::Denied(Denied { statuses, by }),
+        }
+    }
+}
+
+/// The most restrictive; ties go to the first.
+pub(crate) fn strictest(statuses: &[Status]) -> Option<(usize, Verdict)> {
+    let ranked = statuses.iter().map(Status::in_nanos).enumerate();
+    ranked.reduce(|best, next| if next.1.rank() > best.1.rank() { next } else { best })
+}
+
+impl Denied {
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.statuses.get(self.by).map_or(Verdict::Never, Status::in_nanos)
+    }
+}
+
+/// A gate, borrowed or shared.
+#[derive(Debug)]
+pub enum At<'a, T> {
+    Borrowed(&'a T),
+    Shared(Arc<T>),
+}
+
+impl<T> Clone for At<'_, T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Borrowed(it) => Self::Borrowed(it),
+            Self::Shared(it) => Self::Shared(Arc::clone(it)),
+        }
+    }
+}
+
+impl<T> Deref for At<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Self::Borrowed(it) => it,
+            Self::Shared(it) => it,
+        }
+    }
+}
+
+/// A gate whose type is not of interest.
+pub(crate) enum AnyGate<'a> {
+    Borrowed(&'a dyn Gate),
+    Shared(Arc<dyn Gate + 'a>),
+}
+
+impl<'a, T: Gate + 'a> From<At<'a, T>> for AnyGate<'a> {
+    fn from(at: At<'a, T>) -> Self {
+        match at {
+            At::Borrowed(it) => Self::Borrowed(it),
+            At::Shared(it) => Self::Shared(it),
+        }
+    }
+}
+
+impl<'a> Deref for AnyGate<'a> {
+    type Target = dyn Gate + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Borrowed(it) => *it,
+            Self::Shared(it) => &**it,
+        }
+    }
+}
+
+/// Gives back everything that was charged, slots included.
+pub(crate) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
+    for (toll, taken) in tolls.iter().zip(booked.taken.iter()) {
+        if gate.queue(&toll.bucket).is_none() {
+            gate.give_back(&toll.bucket, taken);
+        }
+    }
+    leave(gate, tolls, booked.permit);
+}
+
+/// Gives back the slots that a permit holds under these charges.
+pub(crate) fn leave(gate: &dyn Gate, tolls: &[Toll], permit: Option<PermitId>) {
+    let Some(permit) = permit else { return };
+    for toll in tolls {
+        gate.leave(&toll.bucket, permit);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a waiter asks for: charges that outlive the call, so they name buckets by fingerprint and not by text.
+
+use crate::store::{LimitHandle, Print};
+use std::ops::{Deref, DerefMut};
+
+/// Charges to be made together.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub(crate) tolls: Few<Toll>,
+    /// Which toll each of the caller's charges is part of; nothing where it is the only one.
+    pub(crate) toll_of: Vec<usize>,
+}
+
+/// What is to be paid at one bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Toll {
+    pub(crate) bucket: Bucket,
+    pub(crate) cost: u64,
+    /// How long this charge may wait, in nanoseconds, where it says so itself.
+    pub(crate) up_to: Option<u64>,
+}
+
+/// Which bucket of a gate.
+#[derive(Clone, Debug)]
+pub enum Bucket {
+    /// The gate has one.
+    Only,
+    Of(LimitHandle, Print),
+}
+
+/// One, nearly always; or several.
+#[derive(Clone, Debug)]
+pub enum Few<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self { tolls: Few::Many(Vec::new()), toll_of: Vec::new() }
+    }
+}
+
+impl Order {
+    pub(crate) const fn one(toll: Toll) -> Self {
+        Self { tolls: Few::One(toll), toll_of: Vec::new() }
+    }
+
+    /// The same for so many units each.
+    pub(crate) fn cost(mut self, cost: u32) -> Self {
+        self.tolls.iter_mut().for_each(|toll| toll.cost = cost.into());
+        self
+    }
+
+    /// The first of the caller's charges that is part of a toll.
+    pub(crate) fn charge_of(&self, toll: usize) -> usize {
+        self.toll_of.iter().position(|of| *of == toll).unwrap_or(0)
+    }
+
+    /// What every charge was told, from what every toll was.
+    pub(crate) fn spread<T: Copy>(&self, tolls: Few<T>) -> Few<T> {
+        match tolls {
+            Few::Many(tolls) => Few::Many(self.toll_of.iter().map(|toll| tolls[*toll]).collect()),
+            one => one,
+        }
+    }
+}
+
+impl Toll {
+    /// Nanoseconds that this charge may still wait, of `left` that all of them may, when it has waited so long already.
+    pub(crate) fn patience(&self, waited: u64, left: u64) -> u64 {
+        self.up_to.map_or(left, |up_to| up_to.saturating_sub(waited).min(left))
+    }
+
+    /// Units, as far as 32 bits go; beyond that no limit gives them.
+    pub(crate) fn units(&self) -> u32 {
+        u32::try_from(self.cost).unwrap_or(u32::MAX)
+    }
+}
+
+impl Bucket {
+    /// Names the bucket's line.
+    pub(crate) const fn line(&self) -> [u64; 2] {
+        match self {
+            Self::Only => [0, 0],
+            Self::Of(_, print) => print.full(),
+        }
+    }
+}
+
+impl<T> Deref for Few<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl<T> DerefMut for Few<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Self::One(one) => std::slice::from_mut(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl<T> FromIterator<T> for Few<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut items = items.into_iter();
+        match (items.next(), items.next()) {
+            (Some(one), None) => Self::One(one),
+            (first, second) => Self::Many(first.into_iter().chain(second).chain(items).collect()),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A booked turn.
+
+use super::{
+    gate::{self, Asked, At, Booked, Denied, WaitAt},
+    order::{Few, Order},
+    permit::Permit,
+    refused::{Ending, Refused},
+    room::Ticket,
+};
+use crate::{
+    clock::Timer,
+    decision::{SetStatus, Status, Verdict},
+    time::{Time, hint, nanos},
+};
+use std::time::Duration;
+
+/// A turn that is booked and paid for, and may lie ahead.
+///
+/// Until it is due it can be cancelled, and dropping it does so; then everything comes back, and turns that were booked
+/// after it keep their times. Once it is due it is spent. [`keep`](Self::keep) it to be rid of that.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Limiter, ManualClock, Rate, TokenBucket};
+///
+/// let clock = ManualClock::new();
+/// let tokens = Limiter::with_clock(TokenBucket::new(Rate::per_second(100)?, 1000)?, clock.clone());
+///
+/// // An estimate now, the real cost when it is known.
+/// let turn = tokens.reserve(800, Duration::from_secs(5))?;
+/// assert_eq!(turn.due_in(), Duration::ZERO);
+/// turn.settle(300);
+/// assert_eq!(tokens.peek(0).remaining(), 700);
+///
+/// let later = tokens.reserve(900, Duration::from_secs(5))?;
+/// assert_eq!(later.due_in(), Duration::from_secs(2));
+/// drop(later);
+/// assert_eq!(tokens.peek(0).remaining(), 700);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "dropped before it is due, a reservation is cancelled"]
+#[derive(Debug)]
+pub struct Reservation<'a, T: WaitAt> {
+    at: At<'a, T>,
+    order: Order,
+    /// Nothing once it is cancelled, kept or settled.
+    booked: Option<Booked>,
+}
+
+/// Charges that were made and stay so.
+pub(super) struct Passed {
+    statuses: Few<Status>,
+    permit: Option<crate::PermitId>,
+}
+
+impl<'a, T: WaitAt> Reservation<'a, T> {
+    pub(crate) const fn new(at: At<'a, T>, order: Order, booked: Booked) -> Self {
+        Self { at, order, booked: Some(booked) }
+    }
+
+    /// Books a turn, if it comes in time.
+    pub(crate) fn book(at: At<'a, T>, order: Order, up_to: Duration) -> Result<Self, T::Error> {
+        let lines = order.tolls.iter().map(|toll| toll.bucket.line());
+        if let Some(toll) = at.room().held_up_at(Ticket::LATER, lines) {
+            let statuses = at.peek(&order);
+            return Err(Ending::Refused(Refused::of(&order, Denied { statuses, by: toll })).into());
+        }
+        match at.ask(&order, 0, nanos(up_to)) {
+            Asked::Granted(booked) => Ok(Self::new(at, order, booked)),
+            Asked::Denied(denied) => Err(Ending::Refused(Refused::of(&order, denied)).into()),
+            Asked::Unknown(error) => Err(Ending::Store(error).into()),
+        }
+    }
+
+    /// When its turn comes, on the limiter's clock.
+    #[must_use]
+    pub fn due(&self) -> Time {
+        self.booked.as_ref().map_or(Time::ZERO, |booked| booked.due)
+    }
+
+    /// How long until then, rounded up to a microsecond; zero where it has come.
+    #[must_use]
+    pub fn due_in(&self) -> Duration {
+        hint(self.due().nanos_since(self.at.now()))
+    }
+
+    /// Whether its turn has come.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.due() <= self.at.now()
+    }
+
+    /// How every charge stood when it was booked, in the order they were given.
+    pub fn statuses(&self) -> &[Status] {
+        self.booked.as_ref().map_or(&[], |booked| &booked.statuses)
+    }
+
+    /// Sleeps until the turn comes. Dropped before that, the reservation is still there.
+    pub async fn ready(&self)
+    where
+        T::Clock: Timer,
+    {
+        while !self.is_due() {
+            self.at.timer().sleep_until(self.due()).await;
+        }
+    }
+
+    /// Puts the thread to sleep until the turn comes.
+    pub fn ready_blocking(&self) {
+        while !self.is_due() {
+            self.at.park(Some(self.due()));
+        }
+    }
+
+    /// Gives the turn back. Whether it did: once it is due it is spent.
+    pub fn cancel(mut self) -> bool {
+        self.give_back()
+    }
+
+    /// Pays what it really cost: what was booked above that comes back, what is missing becomes debt that later turns wait
+    /// for. Of a set, every charge cost `actual`.
+    pub fn settle(self, actual: u32) {
+        let charges = self.order.toll_of.len().max(1);
+        self.settle_each(&vec![actual; charges]);
+    }
+
+    /// As [`settle`](Self::settle), with a cost for every charge of a set in the order they were given; a charge without one
+    /// cost what was booked.
+    pub fn settle_each(mut self, actual: &[u32]) {
+        let Some(booked) = self.booked.take() else { return };
+        gate::leave(&*self.at, &self.order.tolls, booked.permit);
+        for (index, (toll, taken)) in self.order.tolls.iter().zip(booked.taken.iter()).enumerate() {
+            let mut charges =
+                (0..self.order.toll_of.len().max(1)).filter(|charge| self.toll_of(*charge) == index);
+            let named: Option<u64> = charges.try_fold(0, |sum: u64, charge| {
+                Some(sum.saturating_add(u64::from(*actual.get(charge)?)))
+            });
+            let Some(actual) = named else { continue };
+            if self.at.queue(&toll.bucket).is_some() {
+                continue;
+            }
+            if actual >= toll.cost {
+                self.at.owe(&toll.bucket, u32::try_from(actual - toll.cost).unwrap_or(u32::MAX));
+            } else {
+                let back = u32::try_from(toll.cost - actual).unwrap_or(u32::MAX);
+                self.at.give_back(&toll.bucket, &taken.part(back));
+            }
+        }
+    }
+
+    /// Lets the turn stand whatever becomes of this. A permit that came with it stays as well, see
+    /// [`Status::permit`].
+    pub fn keep(mut self) -> SetStatus {
+        let booked = self.booked.take();
+        let (statuses, permit) = booked.map_or((Few::Many(Vec::new()), None), |it| (it.statuses, it.permit));
+        let mut set = SetStatus::of(self.order.spread(statuses).to_vec());
+        set.permit = permit;
+        set
+    }
+
+    /// What somebody gets whose turn has come.
+    pub(super) fn pass(mut self) -> Passed {
+        Passed::new(&self.order, self.booked.take())
+    }
+
+    /// The permit that holds the slots of a turn that has come.
+    pub(super) fn enter(mut self) -> Permit<'a>
+    where
+        T: 'a,
+    {
+        let passed = Passed::new(&self.order, self.booked.take());
+        Permit::new(self.at.clone(), &self.order.tolls, passed.permit, passed.statuses)
+    }
+
+    fn toll_of(&self, charge: usize) -> usize {
+        self.order.toll_of.get(charge).copied().unwrap_or(0)
+    }
+
+    /// Whether anything came back.
+    fn give_back(&mut self) -> bool {
+        let Some(booked) = self.booked.take() else { return false };
+        if booked.due <= self.at.now() {
+            // What was charged is spent. Slots are held, not spent.
+            gate::leave(&*self.at, &self.order.tolls, booked.permit);
+            return false;
+        }
+        gate::give_back(&*self.at, &self.order.tolls, &booked);
+        true
+    }
+}
+
+impl<T: WaitAt> Drop for Reservation<'_, T> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl Passed {
+    fn new(order: &Order, booked: Option<Booked>) -> Self {
+        let (statuses, permit) = booked.map_or((Few::Many(Vec::new()), None), |it| (it.statuses, it.permit));
+        let mut statuses = order.spread(statuses);
+        // It has waited; now it goes.
+        for status in statuses.iter_mut().filter(|status| matches!(status.verdict, Verdict::Wait(_))) {
+            status.verdict = Verdict::Allow;
+        }
+        Self { statuses, permit }
+    }
+
+    pub(super) fn first(self) -> Status {
+        let nothing = || Status::plain(Verdict::Allow, 0, 0, 0);
+        self.statuses.first().copied().unwrap_or_else(nothing)
+    }
+
+    pub(super) fn into_set(self) -> SetStatus {
+        let mut set = SetStatus::of(self.statuses.to_vec());
+        set.permit = self.permit;
+        set
+    }
+}

@@ -1,0 +1,294 @@
+//! The lines in front of buckets that cannot book turns.
+//!
+//! A line is ordered by arrival: whoever comes back from another line finds the place its arrival gives it. The first may
+//! ask; the others sleep. Whoever steps out of the first place wakes the next, so a bucket that has room again is filled
+//! by a chain of single wake-ups, never by a crowd.
+//!
+//! A waiter says how to be woken *before* it asks. Whatever happens at the bucket after that wakes it, so no wake is lost.
+
+use super::foresee::View;
+use crate::{
+    sync::{AtomicU64, Mutex, Ordering, hold},
+    time::Time,
+};
+use std::{
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    task::Waker,
+    time::Duration,
+};
+
+/// Names a bucket's line.
+pub(crate) type LineId = [u64; 2];
+
+/// The order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(u64);
+
+impl Ticket {
+    /// Whoever has not come yet.
+    pub(crate) const LATER: Self = Self(u64::MAX);
+}
+
+/// All lines of a limiter or a store.
+#[derive(Default)]
+pub struct Room {
+    lines: Mutex<Lines>,
+    /// How many lines there are: while there is none, which is nearly always, nobody looks further.
+    count: AtomicU64,
+}
+
+#[derive(Default)]
+struct Lines {
+    arrivals: u64,
+    by_bucket: HashMap<LineId, Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    standing: BTreeMap<Ticket, Standing>,
+    /// The bucket as it will be when everybody here has gone; never later than it really will.
+    forecast: Option<Forecast>,
+}
+
+struct Standing {
+    units: u32,
+    waker: Option<Waker>,
+}
+
+struct Forecast {
+    view: View,
+    made: Time,
+}
+
+/// How long a forecast is good enough to let somebody wait: those in front go a little later than they could.
+const TRUSTED_FOR: Duration = Duration::from_millis(100);
+
+/// Who wants to stand in a line.
+pub(crate) struct Comer {
+    /// Its ticket, where it has stood in a line before.
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) units: u32,
+    pub(crate) now: Time,
+    /// The latest time at which its turn may come, if there is one.
+    pub(crate) by: Option<Time>,
+    /// How many may stand there at most.
+    pub(crate) queue: Option<u32>,
+}
+
+/// Why somebody may not stand in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// So many do already, and no more may.
+    QueueFull(u32),
+    /// Its turn would come then, which is too late.
+    Late(Time),
+}
+
+/// When somebody could go, if anybody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Goes(Option<Time>);
+
+impl Goes {
+    pub(crate) const fn known(self) -> Option<Time> {
+        self.0
+    }
+}
+
+/// Whether there is a line now where there was none, or the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Yes,
+    No,
+}
+
+/// How somebody leaves a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// It was its turn.
+    Served,
+    /// It gave up, or went to stand elsewhere.
+    GaveUp,
+}
+
+impl Room {
+    /// Whether anybody stands anywhere.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Stands in a line, at the place of its arrival. `look` shows the bucket as it is.
+    pub(crate) fn join(
+        &self,
+        line: LineId,
+        comer: &Comer,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Result<(Ticket, Changed), NoPlace> {
+        let mut lines = hold(&self.lines);
+        let new_ticket = Ticket(lines.arrivals + 1);
+        let ticket = comer.ticket.unwrap_or(new_ticket);
+        let mut fresh = Line::default();
+        let known = lines.by_bucket.get_mut(&line);
+        let changed = if known.is_some() { Changed::No } else { Changed::Yes };
+        known.unwrap_or(&mut fresh).admit(ticket, comer, look)?;
+        if changed == Changed::Yes {
+            lines.by_bucket.insert(line, fresh);
+            self.count.fetch_add(1, Ordering::AcqRel);
+        }
+        lines.arrivals = lines.arrivals.max(ticket.0);
+        Ok((ticket, changed))
+    }
+
+    /// Steps out. Whoever is first then is woken.
+    pub(crate) fn leave(&self, line: LineId, ticket: Ticket, leaving: Leaving) -> Changed {
+        let mut lines = hold(&self.lines);
+        let Entry::Occupied(mut entry) = lines.by_bucket.entry(line) else { return Changed::No };
+        let line = entry.get_mut();
+        let was_first = line.is_first(ticket);
+        line.standing.remove(&ticket);
+        if leaving == Leaving::GaveUp {
+            line.forecast = None;
+        }
+        if line.standing.is_empty() {
+            entry.remove();
+            self.count.fetch_sub(1, Ordering::AcqRel);
+            return Changed::Yes;
+        }
+        let next = line.first_waker().filter(|_| was_first);
+        drop(lines);
+        next.iter().for_each(Waker::wake_by_ref);
+        Changed::No
+    }
+
+    /// Whether it is the first in its line, and may ask. Either way `waker` is called when that may have changed.
+    pub(crate) fn is_first(&self, line: LineId, ticket: Ticket, waker: &Waker) -> bool {
+        let waker = waker.clone();
+        let mut lines = hold(&self.lines);
+        let Some(line) = lines.by_bucket.get_mut(&line) else { return true };
+        if let Some(standing) = line.standing.get_mut(&ticket) {
+            standing.waker = Some(waker);
+        }
+        line.is_first(ticket)
+    }
+
+    /// The first of these lines in which somebody stands who came before.
+    pub(crate) fn held_up_at(&self, ticket: Ticket, mut lines: impl Iterator<Item = LineId>) -> Option<usize> {
+        if !self.any() {
+            return None;
+        }
+        let held = hold(&self.lines);
+        lines.position(|line| held.by_bucket.get(&line).is_some_and(|line| line.is_older_than(ticket)))
+    }
+
+    /// When a charge that comes now could go, behind everybody who stands there. `None` where nobody does.
+    pub(crate) fn goes_at(
+        &self,
+        line: LineId,
+        units: u32,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Option<Goes> {
+        if !self.any() {
+            return None;
+        }
+        let mut lines = hold(&self.lines);
+        let line = lines.by_bucket.get_mut(&line)?;
+        Some(Goes(line.foresee(Ticket::LATER, units, now, look)))
+    }
+
+    /// Says that there may be room at a bucket: the first in its line asks again.
+    pub(crate) fn nudge(&self, line: LineId) {
+        if !self.any() {
+            return;
+        }
+        let first = hold(&self.lines).by_bucket.get_mut(&line).and_then(Line::disturbed);
+        first.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// The same at every bucket.
+    pub(crate) fn nudge_all(&self) {
+        if !self.any() {
+            return;
+        }
+        let firsts: Vec<_> = hold(&self.lines).by_bucket.values_mut().filter_map(Line::disturbed).collect();
+        firsts.iter().for_each(Waker::wake_by_ref);
+    }
+}
+
+impl Line {
+    fn admit(
+        &mut self,
+        ticket: Ticket,
+        comer: &Comer,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Result<(), NoPlace> {
+        let standing = self.standing.len();
+        if let Some(queue) = comer.queue.filter(|queue| standing >= *queue as usize) {
+            return Err(NoPlace::QueueFull(queue));
+        }
+        if let Some(by) = comer.by
+            && let Some(start) = self.foresee(ticket, comer.units, comer.now, look)
+            && start > by
+        {
+            return Err(NoPlace::Late(start));
+        }
+        if self.is_younger_here(ticket) {
+            self.forecast = None;
+        } else if let Some(forecast) = &mut self.forecast
+            && forecast.view.serve(comer.units, comer.now).is_none()
+        {
+            self.forecast = None;
+        }
+        self.standing.insert(ticket, Standing { units: comer.units, waker: None });
+        Ok(())
+    }
+
+    /// When a charge with this ticket could go, behind everybody here who came before.
+    fn foresee(
+        &mut self,
+        ticket: Ticket,
+        units: u32,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Option<Time> {
+        if self.is_younger_here(ticket) {
+            let mut view = look()?;
+            for (_, standing) in self.standing.range(..ticket) {
+                view.serve(standing.units, now)?;
+            }
+            return view.start(units, now);
+        }
+        let trusted = |forecast: &Forecast| now - forecast.made < TRUSTED_FOR;
+        if !self.forecast.as_ref().is_some_and(trusted) {
+            let mut view = look()?;
+            for standing in self.standing.values() {
+                view.serve(standing.units, now)?;
+            }
+            self.forecast = Some(Forecast { view, made: now });
+        }
+        self.forecast.as_ref()?.view.start(units, now)
+    }
+
+    fn is_first(&self, ticket: Ticket) -> bool {
+        self.standing.first_key_value().is_none_or(|(first, _)| *first == ticket)
+    }
+
+    fn is_older_than(&self, ticket: Ticket) -> bool {
+        self.standing.first_key_value().is_some_and(|(first, _)| *first < ticket)
+    }
+
+    /// Whether somebody stands here who came after.
+    fn is_younger_here(&self, ticket: Ticket) -> bool {
+        self.standing.last_key_value().is_some_and(|(last, _)| *last > ticket)
+    }
+
+    fn first_waker(&self) -> Option<Waker> {
+        self.standing.first_key_value().and_then(|(_, standing)| standing.waker.clone())
+    }
+
+    /// What was foreseen no longer holds; whom to wake.
+    fn disturbed(&mut self) -> Option<Waker> {
+        self.forecast = None;
+        self.first_waker()
+    }
+}

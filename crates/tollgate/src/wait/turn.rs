@@ -1,0 +1,236 @@
+//! One waiter, from its arrival to its turn: what it does next, and what it sleeps for meanwhile.
+
+use super::{
+    gate::{Asked, At, Denied, WaitAt},
+    order::{Few, Order},
+    refused::{Ending, Reason, Refused},
+    reservation::Reservation,
+    room::{Changed, Comer, Leaving, NoPlace, Ticket},
+};
+use crate::{
+    decision::{Status, Verdict},
+    time::{Time, hint, nanos},
+};
+use std::{task::Waker, time::Duration};
+
+/// A waiter.
+#[derive(Debug)]
+pub(crate) struct Turn<'a, T: WaitAt> {
+    at: At<'a, T>,
+    pub(crate) order: Order,
+    pub(crate) up_to: Option<Duration>,
+    began: Time,
+    stage: Stage<'a, T>,
+}
+
+#[derive(Debug)]
+enum Stage<'a, T: WaitAt> {
+    Fresh,
+    /// In the line of one of its tolls.
+    Standing {
+        toll: usize,
+        ticket: Ticket,
+    },
+    /// With a turn that lies ahead.
+    Booked(Reservation<'a, T>),
+    Over,
+}
+
+/// What a waiter does next.
+pub(crate) enum Next<'a, T: WaitAt> {
+    /// It is its turn.
+    Go(Reservation<'a, T>),
+    Stop(Ending),
+    /// Nothing until then, or until it is woken.
+    Sleep(Option<Time>),
+}
+
+/// A waiter who was told that its turn comes in time is not refused because a timer, or somebody in front, was late by less
+/// than this.
+const LAG: Duration = Duration::from_millis(5);
+
+impl<'a, T: WaitAt> Turn<'a, T> {
+    pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
+        Self { at, order, up_to: None, began: Time::ZERO, stage: Stage::Fresh }
+    }
+
+    pub(crate) const fn gate(&self) -> &At<'a, T> {
+        &self.at
+    }
+
+    /// Goes on as far as possible. `waker` is called when there may be more to do; time is the caller's to watch.
+    pub(crate) fn advance(&mut self, waker: &Waker) -> Next<'a, T> {
+        loop {
+            let next = match &self.stage {
+                Stage::Fresh => self.arrive(),
+                Stage::Standing { toll, ticket } => self.stand(*toll, *ticket, waker),
+                Stage::Booked(turn) if turn.due() <= self.at.now() => None,
+                Stage::Booked(turn) => return Next::Sleep(Some(turn.due())),
+                Stage::Over => return Next::Sleep(None),
+            };
+            match (next, std::mem::replace(&mut self.stage, Stage::Over)) {
+                (Some(next @ Next::Sleep(_)), stage) => {
+                    self.stage = stage;
+                    return next;
+                }
+                (Some(next), _) => return next,
+                (None, Stage::Booked(turn)) if turn.due() <= self.at.now() => return Next::Go(turn),
+                (None, stage) => self.stage = stage,
+            }
+        }
+    }
+
+    fn arrive(&mut self) -> Option<Next<'a, T>> {
+        self.began = self.at.now();
+        match self.at.room().held_up_at(Ticket::LATER, self.lines()) {
+            Some(toll) => self.join(toll, None),
+            None => self.ask(None),
+        }
+    }
+
+    fn stand(&mut self, toll: usize, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
+        let line = self.order.tolls[toll].bucket.line();
+        if !self.at.room().is_first(line, ticket, waker) {
+            let until = self.stays_until(toll);
+            return if until.is_some_and(|until| self.at.now() >= until) {
+                let statuses = self.at.peek(&self.order);
+                Some(self.refuse_late(toll, None, statuses))
+            } else {
+                Some(Next::Sleep(until))
+            };
+        }
+        match self.at.room().held_up_at(ticket, self.lines()) {
+            Some(other) => self.join(other, Some(ticket)),
+            None => self.ask(Some((toll, ticket))),
+        }
+    }
+
+    fn ask(&mut self, standing: Option<(usize, Ticket)>) -> Option<Next<'a, T>> {
+        let now = self.at.now();
+        let waited = now.nanos_since(self.began);
+        let left = self.up_to.map_or(u64::MAX, |up_to| (self.began + up_to).nanos_since(now));
+        match self.at.ask(&self.order, waited, left) {
+            Asked::Granted(booked) => {
+                self.step_out(Leaving::Served);
+                let order = std::mem::take(&mut self.order);
+                self.stage = Stage::Booked(Reservation::new(self.at.clone(), order, booked));
+                None
+            }
+            Asked::Denied(denied) => match (denied.verdict(), standing) {
+                (Verdict::Never, _) => Some(self.refuse(Reason::Never, denied.by, denied.statuses)),
+                (_, Some((toll, _))) if toll == denied.by => self.sleep_in_front(now, denied),
+                (_, standing) => self.join(denied.by, standing.map(|(_, ticket)| ticket)),
+            },
+            Asked::Unknown(error) => {
+                self.step_out(Leaving::GaveUp);
+                Some(Next::Stop(Ending::Store(error)))
+            }
+        }
+    }
+
+    /// The first in its line, and there is no room yet.
+    fn sleep_in_front(&mut self, now: Time, denied: Denied) -> Option<Next<'a, T>> {
+        let toll = denied.by;
+        let view = self.at.look(&self.order.tolls[toll].bucket);
+        let units = self.order.tolls[toll].units();
+        let start = view.as_ref().and_then(|view| view.start(units, now));
+        if let (Some(by), Some(start)) = (self.by(toll), start)
+            && start > by.max(now)
+        {
+            return Some(self.refuse_late(toll, Some(start), denied.statuses));
+        }
+        let until = self.stays_until(toll);
+        if until.is_some_and(|until| now >= until) {
+            return Some(self.refuse_late(toll, None, denied.statuses));
+        }
+        let wakes = match denied.verdict() {
+            Verdict::Deny(nanos) => Some(now + Duration::from_nanos(nanos.max(1))),
+            // Whoever leaves wakes it; a holder whose time is up does not.
+            _ => view.and_then(|view| view.first_expiry()).map(|nanos| now + Duration::from_nanos(nanos)),
+        };
+        Some(Next::Sleep(match (wakes, until) {
+            (Some(wakes), Some(until)) => Some(wakes.min(until)),
+            (wakes, until) => wakes.or(until),
+        }))
+    }
+
+    /// Stands in the line of a toll, at the place of its arrival.
+    fn join(&mut self, toll: usize, ticket: Option<Ticket>) -> Option<Next<'a, T>> {
+        self.step_out(Leaving::GaveUp);
+        let Some(wanted) = self.order.tolls.get(toll) else { return Some(Next::Sleep(None)) };
+        let bucket = &wanted.bucket;
+        let comer = Comer {
+            ticket,
+            units: wanted.units(),
+            now: self.at.now(),
+            by: self.by(toll),
+            queue: self.at.queue(bucket),
+        };
+        match self.at.room().join(bucket.line(), &comer, || self.at.look(bucket)) {
+            Ok((ticket, changed)) => {
+                if changed == Changed::Yes {
+                    self.at.line_forms(bucket);
+                }
+                self.stage = Stage::Standing { toll, ticket };
+                None
+            }
+            Err(NoPlace::QueueFull(queue)) => {
+                let statuses = self.at.peek(&self.order);
+                Some(self.refuse(Reason::QueueFull { queue }, toll, statuses))
+            }
+            Err(NoPlace::Late(start)) => {
+                let statuses = self.at.peek(&self.order);
+                Some(self.refuse_late(toll, Some(start), statuses))
+            }
+        }
+    }
+
+    fn refuse_late(&mut self, toll: usize, start: Option<Time>, statuses: Few<Status>) -> Next<'a, T> {
+        // A wait as long as this one is long enough when it begins later by what was missing.
+        let missing = start.zip(self.by(toll)).map(|(start, by)| hint(nanos(start - by)));
+        self.refuse(Reason::Late { retry_after: missing }, toll, statuses)
+    }
+
+    fn refuse(&mut self, reason: Reason, toll: usize, statuses: Few<Status>) -> Next<'a, T> {
+        self.step_out(Leaving::GaveUp);
+        self.stage = Stage::Over;
+        let (by, statuses) = (self.order.charge_of(toll), self.order.spread(statuses));
+        Next::Stop(Ending::Refused(Refused::new(reason, by, statuses)))
+    }
+
+    /// The latest time at which the turn may come.
+    fn by(&self, toll: usize) -> Option<Time> {
+        let own = self.order.tolls.get(toll).and_then(|toll| toll.up_to).map(Duration::from_nanos);
+        let up_to = match (own, self.up_to) {
+            (Some(own), Some(up_to)) => Some(own.min(up_to)),
+            (own, up_to) => own.or(up_to),
+        };
+        up_to.map(|up_to| self.began + up_to)
+    }
+
+    /// When it gives up standing in line: a slot that nobody knows the time of is not waited for any longer than asked.
+    fn stays_until(&self, toll: usize) -> Option<Time> {
+        let is_slot = self.order.tolls.get(toll).is_some_and(|toll| self.at.queue(&toll.bucket).is_some());
+        self.by(toll).map(|by| if is_slot { by } else { by + LAG })
+    }
+
+    fn lines(&self) -> impl Iterator<Item = [u64; 2]> {
+        self.order.tolls.iter().map(|toll| toll.bucket.line())
+    }
+
+    fn step_out(&mut self, leaving: Leaving) {
+        let Stage::Standing { toll, ticket } = self.stage else { return };
+        self.stage = Stage::Over;
+        let Some(toll) = self.order.tolls.get(toll) else { return };
+        if self.at.room().leave(toll.bucket.line(), ticket, leaving) == Changed::Yes {
+            self.at.line_ends(&toll.bucket);
+        }
+    }
+}
+
+/// Whoever stops waiting steps out of its line. A turn that was booked is a [`Reservation`], which gives itself back.
+impl<T: WaitAt> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        self.step_out(Leaving::GaveUp);
+    }
+}
