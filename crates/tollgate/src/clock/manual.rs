@@ -131,7 +131,9 @@ impl Future for ManualSleep {
         }
         let place = self.place.unwrap_or(sleepers.count);
         sleepers.count = sleepers.count.max(place + 1);
-        sleepers.by_time.insert((self.until, place), waker);
+        let before = sleepers.by_time.insert((self.until, place), waker);
+        drop(sleepers);
+        drop(before);
         self.place = Some(place);
         Poll::Pending
     }
@@ -140,7 +142,8 @@ impl Future for ManualSleep {
 impl Drop for ManualSleep {
     fn drop(&mut self) {
         if let Some(place) = self.place {
-            self.clock.sleepers().by_time.remove(&(self.until, place));
+            let waker = self.clock.sleepers().by_time.remove(&(self.until, place));
+            drop(waker);
         }
     }
 }

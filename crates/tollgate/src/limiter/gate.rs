@@ -5,8 +5,11 @@ use crate::{
     clock::Clock,
     decision::Status,
     step::{Step, concurrency::PermitId, taken::Taken},
+    sync::Ordering::Relaxed,
     time::Time,
-    wait::{Asked, At, Bucket, Few, Gate, Order, Permit, Refused, Reservation, Room, Toll, View, Wait, WaitAt},
+    wait::{
+        Asked, At, Bucket, Few, Gate, Order, Permit, Refused, Reservation, Room, Toll, View, Wait, WaitAt,
+    },
 };
 use std::{sync::Arc, time::Duration};
 
@@ -106,7 +109,7 @@ impl<C: Clock> Limiter<C> {
             at,
             granted,
         });
-        view.pass(banned_for);
+        view.skip(banned_for);
         view
     }
 }
@@ -128,13 +131,18 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
         let now = self.never_back(self.clock.now());
         let Some(toll) = order.tolls.first() else { unreachable!("an order of one") };
         let up_to = Some(toll.patience(waited, left));
-        let (status, taken) =
-            self.decide_at_rest(&mut self.rest(), toll.units(), up_to, now, Charging::Yes);
+        let (status, taken) = self.decide_at_rest(&mut self.rest(), toll.units(), up_to, now, Charging::Yes);
         Asked::new(Few::One(status), Few::One(taken), status.permit, now)
     }
 
     fn ask_quickly(&self, order: &Order) -> Option<Status> {
-        Some(self.check_n(order.tolls.first()?.units())).filter(Status::is_allow)
+        let units = u32::try_from(order.tolls.first()?.cost).ok()?;
+        let now = self.never_back(self.clock.now());
+        let status = self.try_word(units, now, Charging::Yes).ok().filter(Status::is_allow)?;
+        if !C::MONOTONIC && units > 0 {
+            self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
+        }
+        Some(status)
     }
 
     fn peek(&self, order: &Order) -> Few<Status> {

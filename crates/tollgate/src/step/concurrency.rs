@@ -155,7 +155,11 @@ impl Holders {
 
     fn units(&self, at: Moment) -> u64 {
         let gone = self.by_time.iter().take_while(|(until, _)| *until <= at.since_birth);
-        self.units - gone.filter_map(|(_, permit)| self.by_permit.get(permit)).map(|it| u64::from(it.units)).sum::<u64>()
+        self.units
+            - gone
+                .filter_map(|(_, permit)| self.by_permit.get(permit))
+                .map(|it| u64::from(it.units))
+                .sum::<u64>()
     }
 
     fn forget(&mut self, at: Moment) {

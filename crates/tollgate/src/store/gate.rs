@@ -132,9 +132,7 @@ impl<C: Clock> MemoryStore<C> {
         let nothing: Vec<Part<'_>> = parts.iter().map(|part| Part { cost: 0, ..*part }).collect();
         let idle = self.decide_parts(&nothing, now, Mode::Peek);
         let statuses = asked.told.iter().zip(&idle.told).zip(goes).map(|((asked, idle), goes)| match goes {
-            Some(goes) => {
-                asked.status.behind(idle.status, goes.known().map(|at| at.nanos_since(now)))
-            }
+            Some(goes) => asked.status.behind(idle.status, goes.known().map(|at| at.nanos_since(now))),
             None if asked.status.is_deny() => asked.status,
             None => Status { verdict: asked.status.verdict, ..idle.status },
         });
@@ -148,7 +146,7 @@ impl<C: Clock> MemoryStore<C> {
         let state = self.update_at(entry, print, now, |_, state, _| state.clone());
         let state = state.unwrap_or_else(|| step.unseen());
         let mut view = View { state, step, now, at: self.moment(entry, now), granted: extra.granted };
-        view.pass(extra.banned_for(now));
+        view.skip(extra.banned_for(now));
         view
     }
 
@@ -205,7 +203,9 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         let (statuses, taken): (Vec<_>, Vec<_>) =
             told.into_iter().map(|told| (told.status, told.taken)).unzip();
         match &order.tolls {
-            Few::One(_) => Asked::new(statuses.into_iter().collect(), taken.into_iter().collect(), permit, now),
+            Few::One(_) => {
+                Asked::new(statuses.into_iter().collect(), taken.into_iter().collect(), permit, now)
+            }
             Few::Many(_) => Asked::new(Few::Many(statuses), Few::Many(taken), permit, now),
         }
     }
@@ -214,7 +214,12 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         let Few::One(toll) = &order.tolls else { return None };
         let (entry, print) = self.bucket(&toll.bucket)?;
         let units = u32::try_from(toll.cost).ok()?;
-        Some(self.decide_print(entry, &print, units, self.clock.now())).filter(Status::is_allow)
+        let now = entry.never_back(self.clock.now());
+        let status = self.try_quickly(entry, &print, units, now).filter(Status::is_allow)?;
+        if !C::MONOTONIC && units > 0 {
+            entry.remember(now);
+        }
+        Some(status)
     }
 
     fn peek(&self, order: &Order) -> Few<Status> {

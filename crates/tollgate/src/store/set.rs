@@ -238,7 +238,9 @@ impl<C: Clock> MemoryStore<C> {
         match found {
             Some(slot) => Ok(Some(slot)),
             None if !enters => Ok(None),
-            None if narrow => self.enter_key(entry, entry.tables.narrow(), print, edition, now, spared).map(Some),
+            None if narrow => {
+                self.enter_key(entry, entry.tables.narrow(), print, edition, now, spared).map(Some)
+            }
             None => self.enter_key(entry, entry.tables.wide(), print, edition, now, spared).map(Some),
         }
     }

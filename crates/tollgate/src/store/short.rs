@@ -50,7 +50,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     #[inline(always)]
-    pub(super) fn decide_print(&self, entry: &Entry, print: &Print, cost: u32, now: Time) -> Status {
+    fn decide_print(&self, entry: &Entry, print: &Print, cost: u32, now: Time) -> Status {
         let now = entry.never_back(now);
         let Some(status) = self.try_quickly(entry, print, cost, now) else {
             return self.decide_slowly(entry, print, cost, None, now, Mode::Charge);
@@ -64,7 +64,7 @@ impl<C: Clock> MemoryStore<C> {
     /// A key that is in the table with its state in one word, while nobody else is at it and nothing else decides. `None`
     /// is not an answer: take the next way.
     #[inline(always)]
-    fn try_quickly(&self, entry: &Entry, print: &Print, cost: u32, now: Time) -> Option<Status> {
+    pub(super) fn try_quickly(&self, entry: &Entry, print: &Print, cost: u32, now: Time) -> Option<Status> {
         if entry.extras.any() {
             return None;
         }

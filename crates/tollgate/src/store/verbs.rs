@@ -81,7 +81,9 @@ impl<C: Clock> MemoryStore<C> {
         let entry = self.known(limit)?;
         let now = self.clock.now();
         let print = self.print(entry, key);
-        self.extras.lock(now).change((entry.tag, print.full()), &entry.extras, now, |extra| change(extra, now));
+        self.extras
+            .lock(now)
+            .change((entry.tag, print.full()), &entry.extras, now, |extra| change(extra, now));
         self.room.nudge(print.full());
         Ok(())
     }

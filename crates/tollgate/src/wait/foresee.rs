@@ -32,6 +32,12 @@ impl View {
         self.find(units, now).map(|found| found.start)
     }
 
+    /// When a charge would pass that does not wait: at its start, unless the limit itself makes it wait for its pace.
+    pub(crate) fn pass_at(&self, units: u32, now: Time) -> Option<Time> {
+        let found = self.find(units, now)?;
+        Some(if self.step.patience() > 0 { found.now } else { found.start })
+    }
+
     /// The same, and makes the charge.
     pub(crate) fn serve(&mut self, units: u32, now: Time) -> Option<Time> {
         let found = self.find(units, now)?;
@@ -52,7 +58,7 @@ impl View {
     }
 
     /// Later by so many nanoseconds.
-    pub(crate) fn pass(&mut self, nanos: u64) {
+    pub(crate) fn skip(&mut self, nanos: u64) {
         (self.now, self.at) = later(self.now, self.at, nanos);
     }
 

@@ -58,12 +58,7 @@ pub trait Granted<'a>: Sized {
 
 impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self {
-            turn: Ok(Turn::new(at, order)),
-            is_fresh: true,
-            sleep: None,
-            granted: PhantomData,
-        }
+        Self { turn: Ok(Turn::new(at, order)), is_fresh: true, sleep: None, granted: PhantomData }
     }
 
     /// A wait that ends before it begins.

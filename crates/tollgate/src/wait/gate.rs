@@ -102,12 +102,7 @@ pub struct Denied {
 
 impl Asked {
     /// From how every toll stands and what each took, at `now`.
-    pub(crate) fn new(
-        statuses: Few<Status>,
-        taken: Few<Taken>,
-        permit: Option<PermitId>,
-        now: Time,
-    ) -> Self {
+    pub(crate) fn new(statuses: Few<Status>, taken: Few<Taken>, permit: Option<PermitId>, now: Time) -> Self {
         let Some((by, status)) = strictest(&statuses) else {
             return Self::Granted(Booked { statuses, taken, permit, due: now });
         };

@@ -132,9 +132,8 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         for (index, (toll, taken)) in self.order.tolls.iter().zip(booked.taken.iter()).enumerate() {
             let mut charges =
                 (0..self.order.toll_of.len().max(1)).filter(|charge| self.toll_of(*charge) == index);
-            let named: Option<u64> = charges.try_fold(0, |sum: u64, charge| {
-                Some(sum.saturating_add(u64::from(*actual.get(charge)?)))
-            });
+            let named: Option<u64> = charges
+                .try_fold(0, |sum: u64, charge| Some(sum.saturating_add(u64::from(*actual.get(charge)?))));
             let Some(actual) = named else { continue };
             if self.at.queue(&toll.bucket).is_some() {
                 continue;

@@ -172,7 +172,11 @@ impl Room {
     }
 
     /// The first of these lines in which somebody stands who came before.
-    pub(crate) fn held_up_at(&self, ticket: Ticket, mut lines: impl Iterator<Item = LineId>) -> Option<usize> {
+    pub(crate) fn held_up_at(
+        &self,
+        ticket: Ticket,
+        mut lines: impl Iterator<Item = LineId>,
+    ) -> Option<usize> {
         if !self.any() {
             return None;
         }
@@ -193,7 +197,7 @@ impl Room {
         }
         let mut lines = hold(&self.lines);
         let line = lines.by_bucket.get_mut(&line)?;
-        Some(Goes(line.foresee(Ticket::LATER, units, now, look)))
+        Some(Goes(line.forecast(now, look).and_then(|view| view.pass_at(units, now))))
     }
 
     /// Says that there may be room at a bucket: the first in its line asks again.
@@ -258,6 +262,11 @@ impl Line {
             }
             return view.start(units, now);
         }
+        self.forecast(now, look)?.start(units, now)
+    }
+
+    /// The bucket as it will be when everybody here has gone.
+    fn forecast(&mut self, now: Time, look: impl FnOnce() -> Option<View>) -> Option<&View> {
         let trusted = |forecast: &Forecast| now - forecast.made < TRUSTED_FOR;
         if !self.forecast.as_ref().is_some_and(trusted) {
             let mut view = look()?;
@@ -266,7 +275,7 @@ impl Line {
             }
             self.forecast = Some(Forecast { view, made: now });
         }
-        self.forecast.as_ref()?.view.start(units, now)
+        self.forecast.as_ref().map(|forecast| &forecast.view)
     }
 
     fn is_first(&self, ticket: Ticket) -> bool {

@@ -1,0 +1,115 @@
+//! Tasks on a clock that is moved by hand, polled only when woken, and every poll counted.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+use tollgate::{Clock, ManualClock, Time};
+
+/// A few tasks that give a `T` each.
+pub(crate) struct Tasks<'a, T> {
+    clock: ManualClock,
+    tasks: Vec<Task<'a, T>>,
+    /// Which task finished when, in the order they did.
+    pub(crate) done: Vec<(usize, Time, T)>,
+    pub(crate) polls: usize,
+}
+
+struct Task<'a, T> {
+    future: Option<Pin<Box<dyn Future<Output = T> + 'a>>>,
+    woken: Arc<Woken>,
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+impl<'a, T> Tasks<'a, T> {
+    pub(crate) fn on(clock: &ManualClock) -> Self {
+        Self { clock: clock.clone(), tasks: Vec::new(), done: Vec::new(), polls: 0 }
+    }
+
+    /// Starts a task and runs it as far as it goes; its number.
+    pub(crate) fn start(&mut self, future: impl Future<Output = T> + 'a) -> usize {
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        self.tasks.push(Task { future: Some(Box::pin(future)), woken });
+        self.run();
+        self.tasks.len() - 1
+    }
+
+    /// Drops a task wherever it is.
+    pub(crate) fn abort(&mut self, task: usize) {
+        self.tasks[task].future = None;
+        self.run();
+    }
+
+    pub(crate) fn is_running(&self, task: usize) -> bool {
+        self.tasks[task].future.is_some()
+    }
+
+    pub(crate) fn running(&self) -> Vec<usize> {
+        (0..self.tasks.len()).filter(|task| self.is_running(*task)).collect()
+    }
+
+    /// Polls whoever was woken, until nobody is.
+    pub(crate) fn run(&mut self) {
+        loop {
+            let mut any = false;
+            for (number, task) in self.tasks.iter_mut().enumerate() {
+                let Some(future) = &mut task.future else { continue };
+                if !task.woken.0.swap(false, SeqCst) {
+                    continue;
+                }
+                any = true;
+                self.polls += 1;
+                let waker = Waker::from(Arc::clone(&task.woken));
+                if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    task.future = None;
+                    self.done.push((number, self.clock.now(), value));
+                }
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    /// Moves the clock on, stopping wherever somebody wakes.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.clock.now() + time;
+        while let Some(next) = self.clock.next_sleeper().filter(|next| *next <= end) {
+            self.clock.set(next.max(self.clock.now()));
+            self.run();
+        }
+        self.clock.set(end);
+        self.run();
+    }
+
+    /// Moves the clock from sleeper to sleeper until nobody sleeps.
+    pub(crate) fn finish(&mut self) {
+        while let Some(next) = self.clock.next_sleeper() {
+            self.clock.set(next.max(self.clock.now()));
+            self.run();
+        }
+    }
+
+    /// Which tasks finished, in the order they did.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        self.done.iter().map(|(number, ..)| *number).collect()
+    }
+
+    /// When they did, in milliseconds since the clock's beginning.
+    pub(crate) fn millis(&self) -> Vec<u64> {
+        self.done.iter().map(|(_, time, _)| time.as_nanos() / 1_000_000).collect()
+    }
+}
