@@ -1,10 +1,26 @@
-//! Interleavings of two threads, explored by loom: the word, the slot, the set, the numbers. A thread is interrupted as often as
+//! Interleavings of two threads, explored by loom: the word, the slot, the set, the numbers, the line, the permit. A thread is interrupted as often as
 //! `LOOM_MAX_PREEMPTIONS` says.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p tollgate --lib interleavings`
 
-use crate::{Bounds, Charge, KeyedLimiter, Limit, Limiter, ManualClock, MemoryStore, Rate, TokenBucket};
-use loom::{sync::Arc, thread};
+use crate::{
+    Bounds, Charge, Concurrency, KeyedLimiter, Limit, Limiter, ManualClock, MemoryStore, Rate, SlidingLog,
+    TokenBucket,
+};
+use loom::{
+    future::block_on,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+};
+use std::{
+    future::Future,
+    pin::pin,
+    task::{Context, Waker},
+    time::Duration,
+};
 
 /// As `loom::model`, with room for a table's many loads.
 fn explore(game: impl Fn() + Sync + Send + 'static) {
@@ -155,5 +171,104 @@ fn the_slot_keeps_a_charge_through_a_change() {
         assert!(charging.join().unwrap());
         let left = one.peek("k", 0).remaining();
         assert!(left == 2 || left == 3, "half of two is half of four, or one of four: {left} left");
+    });
+}
+
+/// A slot, and room for others to wait for it.
+fn one_slot() -> Arc<Limiter<ManualClock>> {
+    let slots = Concurrency::new(1, Duration::from_secs(30)).unwrap().with_queue(5);
+    Arc::new(Limiter::with_clock(slots, ManualClock::new()))
+}
+
+/// Given back while somebody comes to wait for it: the wake is not lost.
+#[test]
+fn the_permit_given_back_reaches_whoever_waits() {
+    explore(|| {
+        let limiter = one_slot();
+        let held = limiter.check().permit().unwrap();
+        let there = Arc::clone(&limiter);
+        let leaving = thread::spawn(move || assert_eq!(there.leave(held), 1));
+        drop(block_on(limiter.enter()).unwrap());
+        leaving.join().unwrap();
+        assert_eq!(limiter.peek(0).remaining(), 1);
+    });
+}
+
+#[test]
+fn the_permit_is_had_by_one_at_a_time() {
+    explore(|| {
+        let limiter = one_slot();
+        let inside = Arc::new(AtomicU64::new(0));
+        let visit = |limiter: Arc<Limiter<ManualClock>>, inside: Arc<AtomicU64>| {
+            move || {
+                let permit = block_on(limiter.enter()).unwrap();
+                assert_eq!(inside.fetch_add(1, SeqCst), 0, "two were in at once");
+                inside.fetch_sub(1, SeqCst);
+                drop(permit);
+            }
+        };
+        let other = thread::spawn(visit(Arc::clone(&limiter), Arc::clone(&inside)));
+        visit(Arc::clone(&limiter), inside)();
+        other.join().unwrap();
+        assert_eq!(limiter.peek(0).remaining(), 1);
+    });
+}
+
+/// The first in line gives up while the slot is given back: the next one has it.
+#[test]
+fn the_line_goes_on_when_its_first_gives_up() {
+    explore(|| {
+        let limiter = one_slot();
+        let held = limiter.check().permit().unwrap();
+        let there = Arc::clone(&limiter);
+        {
+            let mut first = pin!(limiter.enter());
+            assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            let leaving = thread::spawn(move || assert_eq!(there.leave(held), 1));
+            // The future is moved out of its place by being replaced: that is the giving up.
+            first.set(limiter.enter());
+            drop(block_on(limiter.enter()).unwrap());
+            leaving.join().unwrap();
+        }
+        assert_eq!(limiter.peek(0).remaining(), 1);
+    });
+}
+
+/// A turn is given back while somebody charges: both count, and neither twice.
+#[test]
+fn the_reservation_that_is_dropped_gives_back_what_it_took() {
+    explore(|| {
+        let limiter = Arc::new(unparked(4));
+        assert!(limiter.check_n(4).is_allow());
+        let turn = limiter.reserve(2, Duration::from_secs(9)).unwrap();
+        let there = Arc::clone(&limiter);
+        let booking =
+            thread::spawn(move || there.reserve(1, Duration::from_secs(9)).unwrap().keep().is_deny());
+        drop(turn);
+        assert!(!booking.join().unwrap());
+        assert_eq!(
+            limiter.peek(1).retry_after(),
+            Some(Duration::from_secs(2)),
+            "one is booked, and one is asked for"
+        );
+    });
+}
+
+/// A check looks at a line that forms and ends: it does not overtake, and nobody waits for anybody for ever.
+#[test]
+fn the_line_and_a_check_do_not_hold_each_other_up() {
+    explore(|| {
+        let log = SlidingLog::new(1, Duration::from_secs(1)).unwrap();
+        let limiter = Arc::new(Limiter::with_clock(log, ManualClock::new()));
+        assert!(limiter.check().is_allow());
+        let there = Arc::clone(&limiter);
+        let waiting = thread::spawn(move || block_on(there.wait()).is_ok());
+        let _ = limiter.check();
+        limiter.reset();
+        let overtook = limiter.check().is_allow();
+        if overtook {
+            limiter.reset();
+        }
+        assert!(waiting.join().unwrap());
     });
 }

@@ -15,4 +15,5 @@ mod sets;
 mod tables;
 mod tasks;
 mod threads;
+mod turns;
 mod waiting;

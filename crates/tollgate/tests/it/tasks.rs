@@ -47,6 +47,15 @@ impl<'a, T> Tasks<'a, T> {
         self.tasks.len() - 1
     }
 
+    /// Starts many, each as the one before it has got as far as it goes.
+    pub(crate) fn start_all<F: Future<Output = T> + 'a>(&mut self, futures: impl Iterator<Item = F>) {
+        for future in futures {
+            let woken = Arc::new(Woken(AtomicBool::new(true)));
+            self.tasks.push(Task { future: Some(Box::pin(future)), woken });
+        }
+        self.run();
+    }
+
     /// Drops a task wherever it is.
     pub(crate) fn abort(&mut self, task: usize) {
         self.tasks[task].future = None;
