@@ -60,4 +60,4 @@ pub use rate::Rate;
 pub use step::{bandwidth::Pace, concurrency::PermitId};
 pub use store::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
 pub use time::Time;
-pub use wait::{Granted, Permit, Reason, Refused, Reservation, Wait, WaitAt, WaitError};
+pub use wait::{Granted, Passed, Permit, Reason, Refused, Reservation, Wait, WaitAt, WaitError};

@@ -25,7 +25,7 @@ impl<C: Clock + Send + Sync> Limiter<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// On a concurrency limit the status names a permit that is to be given back by hand; [`enter`](Self::enter) gives one
+    /// On a concurrency limit what passes names a permit that is to be given back by hand; [`enter`](Self::enter) gives one
     /// that comes back by itself.
     pub const fn wait(&self) -> Wait<'_, Self> {
         Wait::new(At::Borrowed(self), order(1))

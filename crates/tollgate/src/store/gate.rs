@@ -10,7 +10,7 @@ use super::{
 use crate::{
     charge::Charge,
     clock::Clock,
-    decision::{SetStatus, Status},
+    decision::Status,
     step::{State, Step, concurrency::PermitId, taken::Taken},
     time::Time,
     wait::{
@@ -24,7 +24,7 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
     ///
     /// Each charge may say how long it may wait at most ([`Charge::up_to`]); the wait itself may as well. Slots that the set
     /// enters are to be given back by hand; [`enter`](Self::enter) gives a permit that does it.
-    pub fn wait(&self, charges: &[Charge<'_>]) -> Wait<'_, Self, SetStatus> {
+    pub fn wait(&self, charges: &[Charge<'_>]) -> Wait<'_, Self> {
         match self.order(charges) {
             Ok(order) => Wait::new(At::Borrowed(self), order),
             Err(error) => Wait::failed(error),

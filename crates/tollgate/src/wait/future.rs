@@ -3,13 +3,14 @@
 use super::{
     gate::{At, WaitAt},
     order::Order,
+    passed::Passed,
     permit::Permit,
     reservation::Reservation,
     turn::{Next, Turn},
 };
 use crate::{
     clock::{Sleep, Timer},
-    decision::{SetStatus, Status},
+    decision::Status,
     store::StoreError,
     time::Time,
 };
@@ -41,7 +42,7 @@ use std::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "nothing is waited for until it is awaited, or told to block"]
-pub struct Wait<'a, T: WaitAt, G = Status> {
+pub struct Wait<'a, T: WaitAt, G = Passed> {
     turn: Result<Turn<'a, T>, Option<StoreError>>,
     is_fresh: bool,
     sleep: Option<(Time, Sleep)>,
@@ -51,7 +52,7 @@ pub struct Wait<'a, T: WaitAt, G = Status> {
 /// What somebody gets whose turn has come.
 pub trait Granted<'a>: Sized {
     /// From a turn that is due.
-    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self;
+    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>, waited: Duration) -> Self;
     /// From a charge that went through at once.
     fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self;
 }
@@ -116,7 +117,7 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
             return Ok(Ok(G::from_status(turn.gate(), &turn.order, status)));
         }
         match turn.advance(waker) {
-            Next::Go(turn) => Ok(Ok(G::from_turn(turn))),
+            Next::Go(booked) => Ok(Ok(G::from_turn(booked, turn.waited()))),
             Next::Stop(ending) => Ok(Err(ending.into())),
             Next::Sleep(until) => Err(until),
         }
@@ -151,35 +152,23 @@ where
     }
 }
 
-impl<'a> Granted<'a> for Status {
-    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self {
-        turn.pass().first()
+impl<'a> Granted<'a> for Passed {
+    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>, waited: Duration) -> Self {
+        turn.pass(waited)
     }
 
     fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, _: &Order, status: Status) -> Self {
-        status
-    }
-}
-
-impl<'a> Granted<'a> for SetStatus {
-    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self {
-        turn.pass().into_set()
-    }
-
-    fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, _: &Order, status: Status) -> Self {
-        let mut set = Self::of(vec![status]);
-        set.permit = status.permit;
-        set
+        Self::at_once(status)
     }
 }
 
 impl<'a> Granted<'a> for Permit<'a> {
-    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>) -> Self {
-        turn.enter()
+    fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>, waited: Duration) -> Self {
+        turn.enter(waited)
     }
 
     fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self {
-        Self::new(at.clone(), &order.tolls, status.permit, super::Few::One(status))
+        Self::new(at.clone(), &order.tolls, Passed::at_once(status))
     }
 }
 

@@ -19,6 +19,7 @@ mod foresee;
 mod future;
 mod gate;
 mod order;
+mod passed;
 mod permit;
 mod refused;
 mod reservation;
@@ -27,6 +28,7 @@ mod turn;
 
 pub use future::{Granted, Wait};
 pub use gate::WaitAt;
+pub use passed::Passed;
 pub use permit::Permit;
 pub use refused::{Reason, Refused, WaitError};
 pub use reservation::Reservation;

@@ -3,8 +3,9 @@
 use super::{
     gate::{AnyGate, At, WaitAt},
     order::{Bucket, Few, Toll},
+    passed::Passed,
 };
-use crate::{decision::Status, step::concurrency::PermitId};
+use crate::decision::Status;
 use std::{fmt, time::Duration};
 
 /// Slots of concurrency limits, held until this is dropped.
@@ -32,26 +33,20 @@ use std::{fmt, time::Duration};
 pub struct Permit<'a> {
     gate: AnyGate<'a>,
     buckets: Few<Bucket>,
-    id: Option<PermitId>,
-    statuses: Few<Status>,
+    passed: Passed,
 }
 
 impl<'a> Permit<'a> {
-    pub(super) fn new<T: WaitAt + 'a>(
-        at: At<'a, T>,
-        tolls: &[Toll],
-        id: Option<PermitId>,
-        statuses: Few<Status>,
-    ) -> Self {
+    pub(super) fn new<T: WaitAt + 'a>(at: At<'a, T>, tolls: &[Toll], passed: Passed) -> Self {
         let slots = tolls.iter().map(|toll| &toll.bucket).filter(|bucket| at.queue(bucket).is_some());
-        let buckets = if id.is_some() { slots.cloned().collect() } else { Few::Many(Vec::new()) };
-        Self { gate: at.into(), buckets, id, statuses }
+        let buckets = if passed.permit.is_some() { slots.cloned().collect() } else { Few::Many(Vec::new()) };
+        Self { gate: at.into(), buckets, passed }
     }
 
     /// Lets it hold its slots for another `max_hold` from now. Whether it still held all of them; if not, somebody else may
     /// be in them.
     pub fn renew(&self) -> bool {
-        self.id.is_none_or(|id| {
+        self.passed.permit.is_none_or(|id| {
             // Every one of them, whatever became of the first.
             self.buckets.iter().map(|bucket| self.gate.renew(bucket, id)).fold(true, |all, held| all & held)
         })
@@ -65,7 +60,13 @@ impl<'a> Permit<'a> {
 
     /// How every charge stood when it entered, in the order they were given.
     pub fn statuses(&self) -> &[Status] {
-        &self.statuses
+        self.passed.statuses()
+    }
+
+    /// How long it waited to enter.
+    #[must_use]
+    pub const fn waited(&self) -> Duration {
+        self.passed.waited
     }
 
     /// Runs `work`, and renews the permit while it lasts: work may take longer than `max_hold` and a holder that was
@@ -85,7 +86,7 @@ impl<'a> Permit<'a> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
+        if let Some(id) = self.passed.permit {
             self.buckets.iter().for_each(|bucket| self.gate.leave(bucket, id));
         }
     }
@@ -93,6 +94,6 @@ impl Drop for Permit<'_> {
 
 impl fmt::Debug for Permit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("id", &self.id).field("statuses", &self.statuses()).finish()
+        f.debug_struct("Permit").field("id", &self.passed.permit).field("statuses", &self.statuses()).finish()
     }
 }

@@ -3,13 +3,14 @@
 use super::{
     gate::{self, Asked, At, Booked, Denied, WaitAt},
     order::{Few, Order},
+    passed::Passed,
     permit::Permit,
     refused::{Ending, Refused},
     room::Ticket,
 };
 use crate::{
     clock::Timer,
-    decision::{SetStatus, Status, Verdict},
+    decision::{SetStatus, Status},
     time::{Time, hint, nanos},
 };
 use std::time::Duration;
@@ -45,12 +46,6 @@ pub struct Reservation<'a, T: WaitAt> {
     order: Order,
     /// Nothing once it is cancelled, kept or settled.
     booked: Option<Booked>,
-}
-
-/// Charges that were made and stay so.
-pub(super) struct Passed {
-    statuses: Few<Status>,
-    permit: Option<crate::PermitId>,
 }
 
 impl<'a, T: WaitAt> Reservation<'a, T> {
@@ -158,17 +153,17 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     }
 
     /// What somebody gets whose turn has come.
-    pub(super) fn pass(mut self) -> Passed {
-        Passed::new(&self.order, self.booked.take())
+    pub(super) fn pass(mut self, waited: Duration) -> Passed {
+        Passed::new(&self.order, self.booked.take(), waited)
     }
 
     /// The permit that holds the slots of a turn that has come.
-    pub(super) fn enter(mut self) -> Permit<'a>
+    pub(super) fn enter(mut self, waited: Duration) -> Permit<'a>
     where
         T: 'a,
     {
-        let passed = Passed::new(&self.order, self.booked.take());
-        Permit::new(self.at.clone(), &self.order.tolls, passed.permit, passed.statuses)
+        let passed = Passed::new(&self.order, self.booked.take(), waited);
+        Permit::new(self.at.clone(), &self.order.tolls, passed)
     }
 
     fn toll_of(&self, charge: usize) -> usize {
@@ -191,28 +186,5 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 impl<T: WaitAt> Drop for Reservation<'_, T> {
     fn drop(&mut self) {
         self.give_back();
-    }
-}
-
-impl Passed {
-    fn new(order: &Order, booked: Option<Booked>) -> Self {
-        let (statuses, permit) = booked.map_or((Few::Many(Vec::new()), None), |it| (it.statuses, it.permit));
-        let mut statuses = order.spread(statuses);
-        // It has waited; now it goes.
-        for status in statuses.iter_mut().filter(|status| matches!(status.verdict, Verdict::Wait(_))) {
-            status.verdict = Verdict::Allow;
-        }
-        Self { statuses, permit }
-    }
-
-    pub(super) fn first(self) -> Status {
-        let nothing = || Status::plain(Verdict::Allow, 0, 0, 0);
-        self.statuses.first().copied().unwrap_or_else(nothing)
-    }
-
-    pub(super) fn into_set(self) -> SetStatus {
-        let mut set = SetStatus::of(self.statuses.to_vec());
-        set.permit = self.permit;
-        set
     }
 }

@@ -58,6 +58,11 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         &self.at
     }
 
+    /// How long it has been waiting.
+    pub(crate) fn waited(&self) -> Duration {
+        self.at.now() - self.began
+    }
+
     /// Goes on as far as possible. `waker` is called when there may be more to do; time is the caller's to watch.
     pub(crate) fn advance(&mut self, waker: &Waker) -> Next<'a, T> {
         loop {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::{collections::BTreeMap, time::Duration};
 use tollgate::{
     Bounds, Charge, Clock, Concurrency, Decision, FixedWindow, Limit, Limiter, ManualClock, MemoryStore,
-    Permit, Rate, Refused, Reservation, SlidingCounter, SlidingLog, SlidingWindow, Status, Time, TokenBucket,
+    Passed, Permit, Rate, Refused, Reservation, SlidingCounter, SlidingLog, SlidingWindow, Time, TokenBucket,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -88,7 +88,7 @@ proptest! {
         let limiter = Limiter::with_clock(limit, clock.clone());
         let price = 1_000_000_000 / u64::from(per_second);
         let mut paper = Paper { due: 0, price, burst: burst.into() };
-        let mut tasks: Tasks<'_, Result<Status, Refused>> = Tasks::on(&clock);
+        let mut tasks: Tasks<'_, Result<Passed, Refused>> = Tasks::on(&clock);
         let mut waiting: BTreeMap<usize, Ahead> = BTreeMap::new();
         let mut turns: Vec<(Reservation<'_, Limiter<ManualClock>>, Ahead)> = Vec::new();
 
@@ -208,7 +208,7 @@ proptest! {
         let limiter = Limiter::with_clock(limit.clone(), clock.clone());
         let twin_clock = ManualClock::new();
         let twin = Limiter::with_clock(limit, twin_clock.clone());
-        let mut tasks: Tasks<'_, Result<Status, Refused>> = Tasks::on(&clock);
+        let mut tasks: Tasks<'_, Result<Passed, Refused>> = Tasks::on(&clock);
         let mut costs = BTreeMap::new();
         let mut last = 0;
         for call in calls {
@@ -400,7 +400,7 @@ fn ten_thousand_waiters_go_in_order_and_sleep_meanwhile() {
     ] {
         let clock = ManualClock::new();
         let limiter = Limiter::with_clock(limit.clone(), clock.clone());
-        let mut tasks: Tasks<'_, Result<Status, Refused>> = Tasks::on(&clock);
+        let mut tasks: Tasks<'_, Result<Passed, Refused>> = Tasks::on(&clock);
         let patience = Duration::from_secs(10);
         tasks.start_all((0..10_000).map(|_| limiter.wait().up_to(patience)));
         let before = tasks.polls;

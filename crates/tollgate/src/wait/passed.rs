@@ -1,0 +1,53 @@
+//! What somebody has whose turn has come.
+
+use super::{
+    gate::Booked,
+    order::{Few, Order},
+};
+use crate::{
+    decision::{Status, Verdict},
+    step::concurrency::PermitId,
+};
+use std::time::Duration;
+
+/// A turn that has come: its charges are made, and it may go on.
+#[derive(Clone, Debug)]
+pub struct Passed {
+    pub(super) statuses: Few<Status>,
+    pub(super) permit: Option<PermitId>,
+    pub(super) waited: Duration,
+}
+
+impl Passed {
+    pub(super) fn new(order: &Order, booked: Option<Booked>, waited: Duration) -> Self {
+        let (statuses, permit) = booked.map_or((Few::Many(Vec::new()), None), |it| (it.statuses, it.permit));
+        let mut statuses = order.spread(statuses);
+        // It has waited; now it goes.
+        for status in statuses.iter_mut().filter(|status| matches!(status.verdict, Verdict::Wait(_))) {
+            status.verdict = Verdict::Allow;
+        }
+        Self { statuses, permit, waited }
+    }
+
+    pub(super) const fn at_once(status: Status) -> Self {
+        Self { statuses: Few::One(status), permit: status.permit, waited: Duration::ZERO }
+    }
+
+    /// How every charge stood when it was made, in the order they were given; one, unless it was a set.
+    pub fn statuses(&self) -> &[Status] {
+        &self.statuses
+    }
+
+    /// How long it waited.
+    #[must_use]
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// The permit that owns every concurrency slot it entered, where it entered any: to be given back with `leave`.
+    /// [`Permit`](crate::Permit) does so by itself.
+    #[must_use]
+    pub const fn permit(&self) -> Option<PermitId> {
+        self.permit
+    }
+}

@@ -1,0 +1,125 @@
+//! An HTTP client that waits its turn: a partner allows us 20 calls a second, 5 at once, and bans who exceeds it.
+//!
+//! `cargo run -p tollgate-examples --bin outbound`
+
+use anyhow::{Context, Result, ensure};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Request, Response, StatusCode, body::Bytes, body::Incoming, server::conn::http1, service::service_fn,
+};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use tokio::net::TcpListener;
+use tollgate::{Limiter, Rate, Refused, TokenBucket};
+
+/// A client for the partner's service. Clones share its connections, and its turns.
+#[derive(Clone)]
+struct Partner {
+    http: Client<HttpConnector, Full<Bytes>>,
+    turns: Arc<Limiter>,
+    address: SocketAddr,
+}
+
+impl Partner {
+    fn new(address: SocketAddr) -> Result<Self> {
+        Ok(Self {
+            http: Client::builder(TokioExecutor::new()).build_http(),
+            turns: Arc::new(Limiter::new(TokenBucket::new(Rate::per_second(20)?, 5)?)),
+            address,
+        })
+    }
+
+    /// Calls when it is our turn, or says at once that this would take too long.
+    async fn call(&self, path: &str, patience: Duration) -> Result<StatusCode> {
+        self.turns.wait().up_to(patience).await?;
+        let request = Request::get(format!("http://{}{path}", self.address)).body(Full::default())?;
+        let response = self.http.request(request).await.context("the partner did not answer")?;
+        let status = response.status();
+        response.into_body().collect().await?;
+        Ok(status)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let (address, refused) = strict_partner().await?;
+    let partner = Partner::new(address)?;
+
+    println!("30 calls at once; 20 a second are allowed, 5 of them in a row");
+    let began = Instant::now();
+    let calls: Vec<_> = (0..30)
+        .map(|call| {
+            let partner = partner.clone();
+            tokio::spawn(async move {
+                let status = partner.call("/orders", Duration::from_secs(10)).await?;
+                anyhow::Ok((call, began.elapsed(), status))
+            })
+        })
+        .collect();
+    for call in calls {
+        let (call, after, status) = call.await??;
+        println!("  call {call:2} after {:4} ms: {status}", after.as_millis());
+        ensure!(status == StatusCode::OK, "call {call} was made out of turn");
+    }
+    ensure!(refused.load(Relaxed) == 0, "the partner saw us too often");
+
+    println!("a call that may wait 10 ms, behind 20 others:");
+    let others: Vec<_> = (0..20)
+        .map(|_| {
+            tokio::spawn({
+                let partner = partner.clone();
+                async move { partner.call("/orders", Duration::from_secs(10)).await }
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let asked = Instant::now();
+    let error =
+        partner.call("/orders", Duration::from_millis(10)).await.expect_err("there is no turn so soon");
+    let refused =
+        error.downcast_ref::<Refused>().context("refused by our own limiter, not by the partner")?;
+    println!("  {refused} (told after {} us, without sleeping)", asked.elapsed().as_micros());
+    for other in others {
+        ensure!(other.await?? == StatusCode::OK);
+    }
+    Ok(())
+}
+
+/// The partner: its own limit, as its contract has it, with a little slack for the network.
+async fn strict_partner() -> Result<(SocketAddr, Arc<AtomicU32>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let limit = Arc::new(Limiter::new(TokenBucket::new(Rate::per_second(20)?, 7)?));
+    let refused = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&refused);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (limit, count) = (Arc::clone(&limit), Arc::clone(&count));
+            tokio::spawn(http1::Builder::new().serve_connection(
+                TokioIo::new(stream),
+                service_fn(move |_: Request<Incoming>| {
+                    let allowed = limit.check().is_allow();
+                    count.fetch_add(u32::from(!allowed), Relaxed);
+                    async move {
+                        let mut response = Response::new(Full::<Bytes>::default());
+                        if !allowed {
+                            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+                        }
+                        anyhow::Ok(response)
+                    }
+                }),
+            ));
+        }
+    });
+    Ok((address, refused))
+}
