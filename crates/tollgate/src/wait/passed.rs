@@ -1,9 +1,6 @@
 //! What somebody has whose turn has come.
 
-use super::{
-    gate::Booked,
-    order::{Few, Order},
-};
+use super::{gate::Booked, order::Few};
 use crate::{
     decision::{Status, Verdict},
     step::concurrency::PermitId,
@@ -19,9 +16,9 @@ pub struct Passed {
 }
 
 impl Passed {
-    pub(super) fn new(order: &Order, booked: Option<Booked>, waited: Duration) -> Self {
-        let (statuses, permit) = booked.map_or((Few::Many(Vec::new()), None), |it| (it.statuses, it.permit));
-        let mut statuses = order.spread(statuses);
+    pub(super) fn new(booked: Option<Booked>, waited: Duration) -> Self {
+        let (mut statuses, permit) =
+            booked.map_or((Few::Many(Vec::new()), None), |it| (it.statuses, it.permit));
         // It has waited; now it goes.
         for status in statuses.iter_mut().filter(|status| matches!(status.verdict, Verdict::Wait(_))) {
             status.verdict = Verdict::Allow;

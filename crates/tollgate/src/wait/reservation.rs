@@ -2,7 +2,7 @@
 
 use super::{
     gate::{self, Asked, At, Booked, Denied, WaitAt},
-    order::{Few, Order},
+    order::Order,
     passed::Passed,
     permit::Permit,
     refused::{Ending, Refused},
@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     clock::Timer,
-    decision::{SetStatus, Status},
+    decision::Status,
+    step::concurrency::PermitId,
     time::{Time, hint, nanos},
 };
 use std::time::Duration;
@@ -49,8 +50,9 @@ pub struct Reservation<'a, T: WaitAt> {
 }
 
 impl<'a, T: WaitAt> Reservation<'a, T> {
-    pub(crate) const fn new(at: At<'a, T>, order: Order, booked: Booked) -> Self {
-        Self { at, order, booked: Some(booked) }
+    pub(crate) fn new(at: At<'a, T>, order: Order, booked: Booked) -> Self {
+        let statuses = order.spread(booked.statuses);
+        Self { at, order, booked: Some(Booked { statuses, ..booked }) }
     }
 
     /// Books a turn, if it comes in time.
@@ -142,19 +144,15 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         }
     }
 
-    /// Lets the turn stand whatever becomes of this. A permit that came with it stays as well, see
-    /// [`Status::permit`].
-    pub fn keep(mut self) -> SetStatus {
-        let booked = self.booked.take();
-        let (statuses, permit) = booked.map_or((Few::Many(Vec::new()), None), |it| (it.statuses, it.permit));
-        let mut set = SetStatus::of(self.order.spread(statuses).to_vec());
-        set.permit = permit;
-        set
+    /// Lets the turn stand whatever becomes of this. Slots that it entered stay held as well, by the permit that is
+    /// returned, until that is given back with `leave`.
+    pub fn keep(mut self) -> Option<PermitId> {
+        self.booked.take().and_then(|booked| booked.permit)
     }
 
     /// What somebody gets whose turn has come.
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
-        Passed::new(&self.order, self.booked.take(), waited)
+        Passed::new(self.booked.take(), waited)
     }
 
     /// The permit that holds the slots of a turn that has come.
@@ -162,7 +160,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     where
         T: 'a,
     {
-        let passed = Passed::new(&self.order, self.booked.take(), waited);
+        let passed = Passed::new(self.booked.take(), waited);
         Permit::new(self.at.clone(), &self.order.tolls, passed)
     }
 

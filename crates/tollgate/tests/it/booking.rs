@@ -20,7 +20,11 @@ pub(crate) fn book_key<C: Clock + Send + Sync>(
 
 fn decision<T: WaitAt>(booked: Result<Reservation<'_, T>, Refused>) -> Decision {
     match booked {
-        Ok(turn) => turn.keep().decision(),
+        Ok(turn) => {
+            let told = turn.statuses()[0].decision();
+            turn.keep();
+            told
+        }
         Err(refused) => Decision::Deny(refused.retry()),
     }
 }
