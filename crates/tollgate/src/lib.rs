@@ -16,13 +16,16 @@
 //! - A [`Limiter`] is one bucket; a [`KeyedLimiter`] has a bucket for every key.
 //! - A [`MemoryStore`] holds several limits and decides a set of [`Charge`]s over them at once: all or none.
 //! - A [`Status`] says how a charge stands: its [`Decision`], what remains, when to retry.
-//! - Time comes from a [`Clock`]; a [`ManualClock`] moves when told to.
+//! - [`wait`](Limiter::wait) sleeps until it is one's turn, [`reserve`](Limiter::reserve) books one that can be cancelled,
+//!   [`enter`](Limiter::enter) holds a [`Permit`] of a concurrency limit. Tasks need the feature `tokio`, threads do not.
+//! - Time comes from a [`Clock`]; a [`ManualClock`] moves when told to, and wakes whoever sleeps by it.
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[cfg_attr(feature = "tokio", doc = include_str!("../../../README.md"))]
 #[doc = include_str!("../../../README.zh-CN.md")]
 #[doc = include_str!("../../../docs/choosing.md")]
 #[doc = include_str!("../../../docs/algorithms.md")]
+#[cfg_attr(feature = "tokio", doc = include_str!("../../../docs/waiting.md"))]
 mod documents {}
 
 mod charge;

@@ -19,6 +19,7 @@ pub(crate) mod sliding_log;
 pub(crate) mod sliding_window;
 pub(crate) mod smooth;
 pub(crate) mod smooth_bursty;
+pub(crate) mod smooth_taken;
 pub(crate) mod smooth_warming_up;
 pub(crate) mod taken;
 pub(crate) mod token_bucket;

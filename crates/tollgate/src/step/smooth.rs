@@ -20,14 +20,16 @@
 //! charges of one permit: `max + 1 + rate * t` in any time `t`, or `1 + rate * t` where stored permits cost time. Below
 //! 1000 a second the truncation, Guava's own, adds up to one in a thousand to the rate.
 
+pub(crate) use super::smooth_taken::Taken;
+
 use super::{Answer, Ask, Moment, Words};
 use crate::decision::{Status, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Smooth {
     /// Microseconds a permit at the stable rate.
-    stable: f64,
-    max: f64,
+    pub(super) stable: f64,
+    pub(super) max: f64,
     /// What a key never used has stored at birth.
     initial: f64,
     /// Microseconds of rest that store one permit.
@@ -52,18 +54,9 @@ enum Fractions {
 }
 
 #[derive(Clone, Copy)]
-struct Stored {
-    next: u64,
-    permits: f64,
-}
-
-/// What one charge took, to be given back by [`Smooth::give_back`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Taken {
-    /// By how much later the bucket is even.
-    pub(crate) micros: u64,
-    /// By how many permits less are stored. Below zero where a debt was turned into time.
-    pub(crate) permits: f64,
+pub(super) struct Stored {
+    pub(super) next: u64,
+    pub(super) permits: f64,
 }
 
 impl Smooth {
@@ -176,7 +169,7 @@ impl Smooth {
         Some((area, self.stable * (spend - sloped)))
     }
 
-    fn resync(&self, held: Stored, now: u64) -> Stored {
+    pub(super) fn resync(&self, held: Stored, now: u64) -> Stored {
         if now <= held.next {
             return held;
         }
@@ -213,34 +206,6 @@ impl Smooth {
         write(self.spend(self.resync(self.read(words), at.since_birth / 1_000), units))
     }
 
-    /// What the charge took that was made at `at` and turned `before` into `after`.
-    pub(crate) fn taken(&self, before: Words, at: Moment, after: Words) -> Taken {
-        let before = self.resync(self.read(before), at.since_birth / 1_000);
-        let after = self.read(after);
-        Taken { micros: after.next.saturating_sub(before.next), permits: before.permits - after.permits }
-    }
-
-    /// Gives back exactly what a charge took: the bucket is even by its microseconds earlier, though never before now, and
-    /// its permits are stored again, as far as there is room. Others may have charged since; they keep their turns, and
-    /// whoever comes next moves up. Nobody gains: time that went by while the charge held it is not given back.
-    pub(crate) fn give_back(&self, words: Words, at: Moment, taken: Taken) -> Words {
-        if words == [0, 0] {
-            return words;
-        }
-        let now = at.since_birth / 1_000;
-        let held = self.resync(self.read(words), now);
-        let next = held.next.saturating_sub(taken.micros).max(now);
-        write(Stored { next, permits: (held.permits + taken.permits).min(self.max) })
-    }
-
-    /// What a charge under `from`'s numbers took, in these: time stands and permits keep their fraction, as they do in
-    /// [`convert`](Self::convert).
-    pub(crate) fn convert_taken(&self, from: &Self, taken: Taken) -> Taken {
-        // Where either is endless or nothing, the stored were set anew and are nobody's.
-        let scaled = taken.permits * self.max / from.max;
-        Taken { permits: if scaled.is_finite() { scaled } else { 0.0 }, ..taken }
-    }
-
     /// What a key never used has stored.
     fn unseen_permits(&self, now: u64) -> f64 {
         self.resync(self.read([0, 0]), now).permits
@@ -273,7 +238,7 @@ impl Smooth {
         write(Stored { permits, ..held })
     }
 
-    fn read(&self, words: Words) -> Stored {
+    pub(super) fn read(&self, words: Words) -> Stored {
         match words[0] {
             0 => Stored { next: 0, permits: self.initial },
             next => Stored { next: next - 1, permits: f64::from_bits(words[1]) },
@@ -293,75 +258,16 @@ impl Fractions {
 }
 
 /// The first word is one more than the time, so that a state is never taken for a key not seen.
-fn write(held: Stored) -> Words {
+pub(super) fn write(held: Stored) -> Words {
     [held.next.saturating_add(1).min((1 << 63) - 1), held.permits.to_bits()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    fn at(micros: u64) -> Moment {
-        Moment::new(micros * 1_000, 0)
-    }
-
-    fn charge(smooth: &Smooth, words: Words, micros: u64, cost: u32) -> Words {
-        smooth.ask(words, &Ask { at: at(micros), cost, up_to: Some(u64::MAX) }).next
-    }
-
-    /// Microseconds until a charge passes.
-    fn wait(smooth: &Smooth, words: Words, micros: u64) -> u64 {
-        smooth.read(words).next.saturating_sub(micros)
-    }
-
-    fn any_smooth() -> impl Strategy<Value = Smooth> {
-        let rate = prop_oneof![0.01..1_000.0, 1_000.0..3e6, Just(5.0), Just(600_000.0)];
-        prop_oneof![
-            (rate.clone(), 0.1..10.0).prop_map(|(rate, burst)| Smooth::bursty(rate, burst, 0.0)),
-            (rate, 0.0..1e7, 1.0..9.0).prop_map(|(rate, warmup, cold)| Smooth::warming_up(
-                rate,
-                f64::trunc(warmup),
-                cold
-            )),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_given_back_at_once_was_never_taken(
-            smooth in any_smooth(), cost in 1_u32..5_000, charges in prop::collection::vec((1_u32..50, 0_u64..2_000_000), 0..6),
-        ) {
-            let (mut words, mut now) = (smooth.born(), 0);
-            for (cost, rest) in charges {
-                words = charge(&smooth, words, now, cost);
-                now += rest;
-            }
-            let after = charge(&smooth, words, now, cost);
-            let taken = smooth.taken(words, at(now), after);
-            let restored = smooth.read(smooth.give_back(after, at(now), taken));
-            let before = smooth.resync(smooth.read(words), now);
-            prop_assert_eq!(restored.next, before.next);
-            match smooth.fractions {
-                Fractions::Dropped => prop_assert_eq!(restored.permits, before.permits),
-                // What is owed is a fraction of any length, which rounds.
-                Fractions::Owed => prop_assert!((restored.permits - before.permits).abs() <= smooth.max * 1e-15 + 1e-12),
-            }
-        }
-
-        #[test]
-        fn nobody_gains_by_giving_back_late(smooth in any_smooth(), costs in (0_u32..50, 1_u32..500), rest in 0_u64..3_000_000,
-            held_for in 0_u64..10_000_000)
-        {
-            let words = charge(&smooth, smooth.born(), 0, costs.0);
-            let after = charge(&smooth, words, rest, costs.1);
-            let taken = smooth.taken(words, at(rest), after);
-            let now = rest + held_for;
-            let restored = smooth.read(smooth.give_back(after, at(now), taken));
-            let untouched = smooth.resync(smooth.read(words), now);
-            prop_assert!(restored.next >= untouched.next);
-            prop_assert!(restored.permits <= untouched.permits * (1.0 + 1e-12) + 1e-9, "{} of {}", restored.permits, untouched.permits);
-        }
+    fn charge(smooth: &Smooth, words: Words, cost: u32) -> Words {
+        smooth.ask(words, &Ask { at: Moment::default(), cost, up_to: Some(u64::MAX) }).next
     }
 
     #[test]
@@ -369,46 +275,38 @@ mod tests {
         for rate in [2_000.0, 300_000.0, 600_000.0, 1_500_000.0] {
             let smooth = Smooth::warming_up(rate, 1e6, 3.0);
             let mut words = smooth.born();
+            // Half of what is stored is dear, and takes as long as the warm-up.
             for _ in 0..smooth.max as u64 / 2 {
-                words = charge(&smooth, words, 0, 1);
+                words = charge(&smooth, words, 1);
             }
-            assert!(wait(&smooth, words, 0).abs_diff(1_000_000) <= 2, "{rate}/s warms up in its second");
-            for _ in 0..rate as u64 / 2 {
-                words = charge(&smooth, words, 0, 1);
+            let warm = smooth.read(words).next;
+            assert!(warm.abs_diff(1_000_000) <= 2, "{rate}/s is warm after {warm} us");
+            for _ in 0..rate as u64 {
+                words = charge(&smooth, words, 1);
             }
-            assert!(wait(&smooth, words, 0).abs_diff(1_500_000) <= 2, "{rate}/s then keeps its rate");
+            let took = smooth.read(words).next - warm;
+            assert!(took.abs_diff(1_000_000) <= 2, "{rate}/s takes {took} us for a second's worth");
         }
-    }
-
-    #[test]
-    fn what_was_taken_keeps_its_fraction_when_numbers_change() {
-        let (old, new) = (Smooth::bursty(100.0, 1.0, 0.0), Smooth::bursty(10.0, 1.0, 0.0));
-        let words = charge(&old, old.born(), 1_000_000, 30);
-        let taken = old.taken(old.born(), at(1_000_000), words);
-        assert_eq!(taken, Taken { micros: 0, permits: 30.0 });
-        assert_eq!(new.convert_taken(&old, taken), Taken { micros: 0, permits: 3.0 });
     }
 
     #[test]
     fn no_rate_makes_a_state_that_is_no_number() {
         let rates = [f64::MIN_POSITIVE, 5e-324, 0.37, 5.0, 2_000.0, 1e300, f64::MAX, f64::INFINITY];
         let all = |rate| {
-            [
-                Smooth::bursty(rate, 1.0, 0.0),
-                Smooth::warming_up(rate, 1e6, 3.0),
-                Smooth::warming_up(rate, 0.0, 3.0),
-            ]
+            [0.0, 1e6]
+                .map(|warmup| Smooth::warming_up(rate, warmup, 3.0))
+                .into_iter()
+                .chain([Smooth::bursty(rate, 1.0, 0.0)])
         };
         for (from, to) in rates.iter().flat_map(|from| rates.map(|to| (*from, to))) {
-            for (from, to) in all(from).into_iter().zip(all(to)) {
+            for (from, to) in all(from).zip(all(to)) {
                 let mut words = from.born();
-                for now in [0, 5, 1_000_000] {
-                    let after = charge(&from, words, now, 7);
-                    let taken = from.taken(words, at(now), after);
-                    let converted = to.convert(&from, after, at(now + 3));
-                    let given = to.give_back(converted, at(now + 4), to.convert_taken(&from, taken));
-                    for words in [after, converted, given] {
-                        assert!(!f64::from_bits(words[1]).is_nan(), "{from:?} to {to:?} at {now}");
+                for at in [0, 5_000, 1_000_000_000].map(|nanos| Moment::new(nanos, 0)) {
+                    let after = from.ask(words, &Ask { at, cost: 7, up_to: Some(u64::MAX) }).next;
+                    let taken = to.convert_taken(&from, from.taken(words, at, after));
+                    let converted = to.convert(&from, after, at);
+                    for words in [after, converted, to.give_back(converted, at, taken)] {
+                        assert!(!f64::from_bits(words[1]).is_nan(), "{from:?} to {to:?} at {at:?}");
                     }
                     words = after;
                 }
