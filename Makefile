@@ -27,5 +27,5 @@ bench: ## measure; every figure in the documentation comes from here
 	cargo run --profile bench $(CARGO_LOCKED) -p tollgate-bench
 
 soak: ## long campaigns: more cases, more interleavings, a flood of keys
-	@scripts/setup build
+	@scripts/setup test
 	@scripts/soak

@@ -327,7 +327,7 @@ impl<C: Clock> Drop for Turn<'_, C> {
         }
         let mut state = hold(&self.limiter.state);
         let (_, at) = self.limiter.moment(&mut state);
-        let taken = state.smooth.convert_taken(&self.smooth, self.taken);
+        let taken = state.smooth.convert_taken(self.smooth.max(), self.taken);
         state.words = state.smooth.give_back(state.words, at, taken);
     }
 }

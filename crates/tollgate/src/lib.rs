@@ -15,6 +15,7 @@
 //!   [`Bandwidth`] paces bytes.
 //! - A [`Limiter`] is one bucket; a [`KeyedLimiter`] has a bucket for every key.
 //! - A [`MemoryStore`] holds several limits and decides a set of [`Charge`]s over them at once: all or none.
+//! - A [`RateLimiter`] has the shape of Guava's: permits a second, `acquire`, `set_rate`.
 //! - A [`Status`] says how a charge stands: its [`Decision`], what remains, when to retry.
 //! - [`wait`](Limiter::wait) sleeps until it is one's turn, [`reserve`](Limiter::reserve) books one that can be cancelled,
 //!   [`enter`](Limiter::enter) holds a [`Permit`] of a concurrency limit. Tasks need the feature `tokio`, threads do not.
@@ -31,6 +32,7 @@ mod documents {}
 mod charge;
 mod clock;
 mod decision;
+mod guava;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod key;
@@ -50,6 +52,7 @@ pub use charge::Charge;
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
 pub use decision::{DecidedBy, Decision, Retry, SetStatus, Status};
+pub use guava::{RateLimiter, RateLimiterError};
 pub use key::Key;
 pub use keyed::KeyedLimiter;
 pub use limit::{

@@ -94,7 +94,7 @@ impl<C: Clock> Limiter<C> {
 
     /// Says that there may be room: whoever is first in line asks again.
     pub(super) fn nudge(&self) {
-        self.room.nudge(Bucket::Only.line());
+        self.room.nudge(Bucket::Only.line(), self.clock.now());
     }
 
     fn view(&self) -> View {

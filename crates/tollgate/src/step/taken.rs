@@ -12,7 +12,8 @@ pub struct Taken {
     pub(crate) granted: u32,
     /// Units of the limit's own.
     pub(crate) units: u32,
-    pub(crate) smooth: Option<smooth::Taken>,
+    /// What a smooth limiter's charge moved, and how many permits could be stored then.
+    pub(crate) smooth: Option<(smooth::Taken, f64)>,
 }
 
 impl Taken {
@@ -31,7 +32,7 @@ impl Step {
     pub(crate) fn taken(&self, before: &State, ask: &Ask, answer: &Answer) -> Taken {
         let smooth = match (self, before) {
             (Self::Smooth(_, it), State::Words(words)) if ask.cost > 0 => {
-                Some(it.taken(*words, ask.at, answer.next))
+                Some((it.taken(*words, ask.at, answer.next), it.max()))
             }
             _ => None,
         };
@@ -41,8 +42,8 @@ impl Step {
     /// Gives back what a charge took, never below no use.
     pub(crate) fn give_back(&self, state: &mut State, at: Moment, taken: &Taken) {
         match (self, taken.smooth, state) {
-            (Self::Smooth(_, it), Some(taken), State::Words(words)) if *words != [0, 0] => {
-                *words = it.give_back(*words, at, taken);
+            (Self::Smooth(_, it), Some((taken, max)), State::Words(words)) => {
+                *words = it.give_back(*words, at, it.convert_taken(max, taken));
             }
             (_, _, state) => self.refund(state, at, taken.units),
         }

@@ -26,7 +26,7 @@ impl<C: Clock> MemoryStore<C> {
         let _one = self.changing();
         let entry = self.known(limit)?;
         self.turn_over(entry, Step::new(&to.into()), self.clock.now());
-        self.room.nudge_all();
+        self.room.nudge_all(self.clock.now());
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl<C: Clock> MemoryStore<C> {
         limits[usize::from(entry.tag)] = None;
         self.limits.store(Arc::new(limits));
         self.extras.lock(self.clock.now()).forget(entry.tag);
-        self.room.nudge_all();
+        self.room.nudge_all(self.clock.now());
         Ok(())
     }
 

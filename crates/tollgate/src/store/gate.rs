@@ -163,8 +163,9 @@ impl<C: Clock> MemoryStore<C> {
         change: impl FnOnce(&Step, &mut State, crate::step::Moment) -> R,
     ) -> Option<R> {
         let (entry, print) = self.bucket(bucket)?;
-        let changed = self.update_at(entry, print, self.clock.now(), change);
-        self.room.nudge(print.full());
+        let now = self.clock.now();
+        let changed = self.update_at(entry, print, now, change);
+        self.room.nudge(print.full(), now);
         changed
     }
 

@@ -84,7 +84,7 @@ impl<C: Clock> MemoryStore<C> {
         self.extras
             .lock(now)
             .change((entry.tag, print.full()), &entry.extras, now, |extra| change(extra, now));
-        self.room.nudge(print.full());
+        self.room.nudge(print.full(), now);
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl<C: Clock> MemoryStore<C> {
         let entry = self.known(limit)?;
         let print = self.print(entry, key);
         let changed = self.update_at(entry, print, now, change);
-        self.room.nudge(print.full());
+        self.room.nudge(print.full(), now);
         Ok(changed)
     }
 

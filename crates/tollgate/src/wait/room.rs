@@ -5,6 +5,10 @@
 //! by a chain of single wake-ups, never by a crowd.
 //!
 //! A waiter says how to be woken *before* it asks. Whatever happens at the bucket after that wakes it, so no wake is lost.
+//!
+//! A first that does not ask although it could (a future that somebody keeps and no longer polls) would hold up everybody.
+//! So the second watches it: woken when it becomes second, it sleeps until a little after the first should have asked, and
+//! then puts it out. Should it be polled after all, it stands where its arrival puts it.
 
 use super::foresee::View;
 use crate::{
@@ -48,6 +52,8 @@ struct Line {
     standing: BTreeMap<Ticket, Standing>,
     /// The bucket as it will be when everybody here has gone; never later than it really will.
     forecast: Option<Forecast>,
+    /// When the first is to ask, if anybody knows.
+    asks_at: Option<Time>,
 }
 
 struct Standing {
@@ -62,6 +68,21 @@ struct Forecast {
 
 /// How long a forecast is good enough to let somebody wait: those in front go a little later than they could.
 const TRUSTED_FOR: Duration = Duration::from_millis(100);
+
+/// How much later than it could the first may ask before it is put out.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// Where somebody stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It may ask.
+    First,
+    /// It has to watch the first, until then if anybody knows.
+    Second(Option<Time>),
+    Behind,
+    /// It did not ask when it could, and was put out.
+    Nowhere,
+}
 
 /// Who wants to stand in a line.
 pub(crate) struct Comer {
@@ -140,12 +161,14 @@ impl Room {
     }
 
     /// Steps out. Whoever is first then is woken.
-    pub(crate) fn leave(&self, line: LineId, ticket: Ticket, leaving: Leaving) -> Changed {
+    pub(crate) fn leave(&self, line: LineId, ticket: Ticket, now: Time, leaving: Leaving) -> Changed {
         let mut lines = hold(&self.lines);
         let Entry::Occupied(mut entry) = lines.by_bucket.entry(line) else { return Changed::No };
         let line = entry.get_mut();
-        let was_first = line.is_first(ticket);
-        line.standing.remove(&ticket);
+        let stood_in_front = line.stands_in_front(ticket);
+        if line.standing.remove(&ticket).is_none() {
+            return Changed::No;
+        }
         if leaving == Leaving::GaveUp {
             line.forecast = None;
         }
@@ -154,21 +177,46 @@ impl Room {
             self.count.fetch_sub(1, Ordering::AcqRel);
             return Changed::Yes;
         }
-        let next = line.first_waker().filter(|_| was_first);
+        let woken = if stood_in_front { line.wake(now) } else { Woken::default() };
         drop(lines);
-        next.iter().for_each(Waker::wake_by_ref);
+        woken.wake();
         Changed::No
     }
 
-    /// Whether it is the first in its line, and may ask. Either way `waker` is called when that may have changed.
-    pub(crate) fn is_first(&self, line: LineId, ticket: Ticket, waker: &Waker) -> bool {
+    /// Where it stands in its line. `waker` is called when that may have changed, or when there may be room for the first.
+    pub(crate) fn place(&self, line: LineId, ticket: Ticket, now: Time, waker: &Waker) -> Place {
         let waker = waker.clone();
         let mut lines = hold(&self.lines);
-        let Some(line) = lines.by_bucket.get_mut(&line) else { return true };
-        if let Some(standing) = line.standing.get_mut(&ticket) {
-            standing.waker = Some(waker);
+        let Some(line) = lines.by_bucket.get_mut(&line) else { return Place::Nowhere };
+        let Some(standing) = line.standing.get_mut(&ticket) else { return Place::Nowhere };
+        standing.waker = Some(waker);
+        let place = line.place(ticket);
+        let Place::Second(Some(watches_until)) = place else {
+            if place == Place::First {
+                line.asks_at = Some(now);
+            }
+            return place;
+        };
+        if watches_until > now {
+            return place;
         }
-        line.is_first(ticket)
+        let put_out = line.standing.pop_first();
+        line.forecast = None;
+        let woken = line.wake(now);
+        drop(lines);
+        drop(put_out);
+        woken.wake();
+        Place::First
+    }
+
+    /// The first was refused, and will ask again then, or when it is woken.
+    pub(crate) fn asks_again(&self, line: LineId, ticket: Ticket, at: Option<Time>) {
+        let mut lines = hold(&self.lines);
+        if let Some(line) = lines.by_bucket.get_mut(&line)
+            && line.place(ticket) == Place::First
+        {
+            line.asks_at = at;
+        }
     }
 
     /// The first of these lines in which somebody stands who came before.
@@ -201,21 +249,21 @@ impl Room {
     }
 
     /// Says that there may be room at a bucket: the first in its line asks again.
-    pub(crate) fn nudge(&self, line: LineId) {
+    pub(crate) fn nudge(&self, line: LineId, now: Time) {
         if !self.any() {
             return;
         }
-        let first = hold(&self.lines).by_bucket.get_mut(&line).and_then(Line::disturbed);
-        first.iter().for_each(Waker::wake_by_ref);
+        let woken = hold(&self.lines).by_bucket.get_mut(&line).map(|line| line.disturb(now));
+        woken.iter().for_each(Woken::wake);
     }
 
     /// The same at every bucket.
-    pub(crate) fn nudge_all(&self) {
+    pub(crate) fn nudge_all(&self, now: Time) {
         if !self.any() {
             return;
         }
-        let firsts: Vec<_> = hold(&self.lines).by_bucket.values_mut().filter_map(Line::disturbed).collect();
-        firsts.iter().for_each(Waker::wake_by_ref);
+        let woken: Vec<_> = hold(&self.lines).by_bucket.values_mut().map(|line| line.disturb(now)).collect();
+        woken.iter().for_each(Woken::wake);
     }
 }
 
@@ -227,7 +275,9 @@ impl Line {
         look: impl FnOnce() -> Option<View>,
     ) -> Result<(), NoPlace> {
         let standing = self.standing.len();
-        if let Some(queue) = comer.queue.filter(|queue| standing >= *queue as usize) {
+        // Whoever has stood in a line before keeps its place.
+        let queue = comer.queue.filter(|_| comer.ticket.is_none());
+        if let Some(queue) = queue.filter(|queue| standing >= *queue as usize) {
             return Err(NoPlace::QueueFull(queue));
         }
         if let Some(by) = comer.by
@@ -278,8 +328,17 @@ impl Line {
         self.forecast.as_ref().map(|forecast| &forecast.view)
     }
 
-    fn is_first(&self, ticket: Ticket) -> bool {
-        self.standing.first_key_value().is_none_or(|(first, _)| *first == ticket)
+    fn place(&self, ticket: Ticket) -> Place {
+        let mut tickets = self.standing.keys();
+        match (tickets.next(), tickets.next()) {
+            (Some(first), _) if *first == ticket => Place::First,
+            (_, Some(second)) if *second == ticket => Place::Second(self.asks_at.map(|at| at + GRACE)),
+            _ => Place::Behind,
+        }
+    }
+
+    fn stands_in_front(&self, ticket: Ticket) -> bool {
+        self.standing.keys().take(2).any(|it| *it == ticket)
     }
 
     fn is_older_than(&self, ticket: Ticket) -> bool {
@@ -291,13 +350,27 @@ impl Line {
         self.standing.last_key_value().is_some_and(|(last, _)| *last > ticket)
     }
 
-    fn first_waker(&self) -> Option<Waker> {
-        self.standing.first_key_value().and_then(|(_, standing)| standing.waker.clone())
+    /// What was foreseen no longer holds; whom to wake.
+    fn disturb(&mut self, now: Time) -> Woken {
+        self.forecast = None;
+        self.wake(now)
     }
 
-    /// What was foreseen no longer holds; whom to wake.
-    fn disturbed(&mut self) -> Option<Waker> {
-        self.forecast = None;
-        self.first_waker()
+    /// The first, who may ask now, and the second, who watches it.
+    fn wake(&mut self, now: Time) -> Woken {
+        self.asks_at = Some(now);
+        let mut standing = self.standing.values();
+        let mut waker = || standing.next().and_then(|standing| standing.waker.clone());
+        Woken([waker(), waker()])
+    }
+}
+
+/// Who is to be woken, once no lock is held.
+#[derive(Default)]
+struct Woken([Option<Waker>; 2]);
+
+impl Woken {
+    fn wake(&self) {
+        self.0.iter().flatten().for_each(Waker::wake_by_ref);
     }
 }

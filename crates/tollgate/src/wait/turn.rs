@@ -5,7 +5,7 @@ use super::{
     order::{Few, Order},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
-    room::{Changed, Comer, Leaving, NoPlace, Ticket},
+    room::{Changed, Comer, Leaving, NoPlace, Place, Ticket},
 };
 use crate::{
     decision::{Status, Verdict},
@@ -95,15 +95,22 @@ impl<'a, T: WaitAt> Turn<'a, T> {
 
     fn stand(&mut self, toll: usize, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
         let line = self.order.tolls[toll].bucket.line();
-        if !self.at.room().is_first(line, ticket, waker) {
-            let until = self.stays_until(toll);
-            return if until.is_some_and(|until| self.at.now() >= until) {
-                let statuses = self.at.peek(&self.order);
-                Some(self.refuse_late(toll, None, statuses))
-            } else {
-                Some(Next::Sleep(until))
-            };
+        let now = self.at.now();
+        let watches_until = match self.at.room().place(line, ticket, now, waker) {
+            Place::First => return self.ask_if_nobody_came_before(toll, ticket),
+            Place::Nowhere => return self.join(toll, Some(ticket)),
+            Place::Second(watches_until) => watches_until,
+            Place::Behind => None,
+        };
+        let until = self.stays_until(toll);
+        if until.is_some_and(|until| now >= until) {
+            let statuses = self.at.peek(&self.order);
+            return Some(self.refuse_late(toll, None, statuses));
         }
+        Some(Next::Sleep(earlier(watches_until, until)))
+    }
+
+    fn ask_if_nobody_came_before(&mut self, toll: usize, ticket: Ticket) -> Option<Next<'a, T>> {
         match self.at.room().held_up_at(ticket, self.lines()) {
             Some(other) => self.join(other, Some(ticket)),
             None => self.ask(Some((toll, ticket))),
@@ -123,7 +130,7 @@ impl<'a, T: WaitAt> Turn<'a, T> {
             }
             Asked::Denied(denied) => match (denied.verdict(), standing) {
                 (Verdict::Never, _) => Some(self.refuse(Reason::Never, denied.by, denied.statuses)),
-                (_, Some((toll, _))) if toll == denied.by => self.sleep_in_front(now, denied),
+                (_, Some((toll, ticket))) if toll == denied.by => self.sleep_in_front(ticket, now, denied),
                 (_, standing) => self.join(denied.by, standing.map(|(_, ticket)| ticket)),
             },
             Asked::Unknown(error) => {
@@ -134,7 +141,7 @@ impl<'a, T: WaitAt> Turn<'a, T> {
     }
 
     /// The first in its line, and there is no room yet.
-    fn sleep_in_front(&mut self, now: Time, denied: Denied) -> Option<Next<'a, T>> {
+    fn sleep_in_front(&mut self, ticket: Ticket, now: Time, denied: Denied) -> Option<Next<'a, T>> {
         let toll = denied.by;
         let view = self.at.look(&self.order.tolls[toll].bucket);
         let units = self.order.tolls[toll].units();
@@ -153,10 +160,9 @@ impl<'a, T: WaitAt> Turn<'a, T> {
             // Whoever leaves wakes it; a holder whose time is up does not.
             _ => view.and_then(|view| view.first_expiry()).map(|nanos| now + Duration::from_nanos(nanos)),
         };
-        Some(Next::Sleep(match (wakes, until) {
-            (Some(wakes), Some(until)) => Some(wakes.min(until)),
-            (wakes, until) => wakes.or(until),
-        }))
+        let asks_at = earlier(wakes, until);
+        self.at.room().asks_again(self.order.tolls[toll].bucket.line(), ticket, asks_at);
+        Some(Next::Sleep(asks_at))
     }
 
     /// Stands in the line of a toll, at the place of its arrival.
@@ -227,10 +233,14 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         let Stage::Standing { toll, ticket } = self.stage else { return };
         self.stage = Stage::Over;
         let Some(toll) = self.order.tolls.get(toll) else { return };
-        if self.at.room().leave(toll.bucket.line(), ticket, leaving) == Changed::Yes {
+        if self.at.room().leave(toll.bucket.line(), ticket, self.at.now(), leaving) == Changed::Yes {
             self.at.line_ends(&toll.bucket);
         }
     }
+}
+
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    one.into_iter().chain(other).min()
 }
 
 /// Whoever stops waiting steps out of its line. A turn that was booked is a [`Reservation`], which gives itself back.

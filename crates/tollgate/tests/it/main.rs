@@ -6,6 +6,7 @@ mod bounds;
 mod changes;
 mod exactness;
 mod extremes;
+mod guava;
 mod limits;
 mod permits;
 mod pitfalls;

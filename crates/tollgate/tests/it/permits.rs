@@ -2,6 +2,7 @@
 
 use crate::tasks::Tasks;
 use std::{
+    future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
@@ -101,6 +102,29 @@ fn a_slot_offered_to_somebody_who_gives_up_goes_to_the_next() {
     drop(held); // wakes the first, which is not polled any more
     tasks.abort(one);
     assert_eq!(tasks.order(), [two]);
+}
+
+/// The slot is offered to somebody who is no longer polled: after a moment it goes to the next.
+#[test]
+fn a_slot_offered_to_a_forgotten_future_goes_to_the_next() {
+    let (limiter, clock) = slots(1, 10);
+    let held = limiter.enter().blocking().unwrap();
+    let mut forgotten = std::pin::pin!(limiter.enter());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(forgotten.as_mut().poll(&mut context).is_pending());
+    let mut tasks = Tasks::on(&clock);
+    tasks.start(limiter.enter());
+    tasks.start(limiter.enter());
+    drop(held);
+    tasks.run();
+    assert!(tasks.done.is_empty());
+    tasks.pass(SECOND / 10);
+    assert_eq!(tasks.order(), [0]);
+    tasks.done.clear();
+    tasks.run();
+    assert_eq!(tasks.order(), [1]);
+    tasks.done.clear();
+    assert!(forgotten.as_mut().poll(&mut context).is_ready());
 }
 
 #[test]
