@@ -23,7 +23,7 @@
 
 #[cfg(doctest)]
 #[cfg_attr(feature = "tokio", doc = include_str!("../../../README.md"))]
-#[doc = include_str!("../../../README.zh-CN.md")]
+#[cfg_attr(feature = "tokio", doc = include_str!("../../../README.zh-CN.md"))]
 #[doc = include_str!("../../../docs/choosing.md")]
 #[doc = include_str!("../../../docs/algorithms.md")]
 #[cfg_attr(feature = "tokio", doc = include_str!("../../../docs/waiting.md"))]

@@ -49,7 +49,7 @@ fn earned(rate: Rate, nanos: u64) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
+    #![proptest_config(crate::limits::cases(2048))]
 
     #[test]
     fn token_bucket_admits_burst_and_rate(

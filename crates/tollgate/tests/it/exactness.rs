@@ -12,7 +12,7 @@ use tollgate::{
 const MICROSECOND: Duration = Duration::from_micros(1);
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #![proptest_config(crate::limits::cases(4096))]
 
     /// A retry at exactly the hint passes; one clock step earlier does not.
     #[test]

@@ -70,7 +70,7 @@ fn nothing_panics_at_the_edges_and_answers_stay_in_range() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(crate::limits::cases(512))]
 
     #[test]
     fn any_history_in_any_order_of_times_is_survived(

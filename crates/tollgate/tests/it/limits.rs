@@ -10,6 +10,12 @@ use tollgate::{
 /// A request: how long after the last one, in nanoseconds, and how much.
 pub(crate) type Arrival = (u64, u32);
 
+/// At least so many cases; more where `PROPTEST_CASES` asks for them.
+pub(crate) fn cases(at_least: u32) -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    ProptestConfig { cases: asked.cases.max(at_least), ..asked }
+}
+
 pub(crate) fn per(amount: u64, period: Duration) -> Rate {
     Rate::new(amount, period).unwrap()
 }

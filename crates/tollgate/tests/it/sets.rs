@@ -167,7 +167,7 @@ fn plain_limits() -> impl Strategy<Value = Plain> {
 type Asked = (usize, usize, u32, Option<u64>);
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #![proptest_config(crate::limits::cases(4096))]
 
     #[test]
     fn sets_follow_the_model(

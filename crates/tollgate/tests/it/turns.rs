@@ -74,7 +74,7 @@ struct Ahead {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(crate::limits::cases(512))]
 
     /// A bucket that books turns is the bucket on paper after any history, and every turn comes when paper says.
     #[test]
