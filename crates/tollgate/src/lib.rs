@@ -12,7 +12,7 @@
 //!
 //! - A [`Limit`] is an algorithm with its numbers: [`TokenBucket`], [`LeakyBucket`], [`SmoothBursty`],
 //!   [`SmoothWarmingUp`], [`FixedWindow`], [`SlidingLog`], [`SlidingWindow`], [`SlidingCounter`], [`Concurrency`];
-//!   [`Bandwidth`] paces bytes.
+//!   [`Bandwidth`] paces bytes, by a [`Pacer`].
 //! - A [`Limiter`] is one bucket; a [`KeyedLimiter`] has a bucket for every key.
 //! - A [`MemoryStore`] holds several limits and decides a set of [`Charge`]s over them at once: all or none.
 //! - A [`RateLimiter`] has the shape of Guava's: permits a second, `acquire`, `set_rate`.
@@ -26,7 +26,7 @@
 #[cfg_attr(feature = "tokio", doc = include_str!("../../../README.zh-CN.md"))]
 #[doc = include_str!("../../../docs/choosing.md")]
 #[doc = include_str!("../../../docs/algorithms.md")]
-#[cfg_attr(feature = "tokio", doc = include_str!("../../../docs/waiting.md"))]
+#[cfg_attr(all(feature = "tokio", feature = "http-body"), doc = include_str!("../../../docs/waiting.md"))]
 mod documents {}
 
 mod charge;
@@ -39,6 +39,8 @@ mod key;
 mod keyed;
 mod limit;
 mod limiter;
+#[cfg(any(feature = "tokio", feature = "http-body"))]
+mod paced;
 mod rate;
 mod siphash;
 mod step;
@@ -62,8 +64,15 @@ pub use limit::{
 #[cfg(feature = "calendar")]
 pub use limit::{Calendar, Unit};
 pub use limiter::Limiter;
+#[cfg(feature = "tokio")]
+pub use paced::Paced;
+#[cfg(feature = "http-body")]
+pub use paced::PacedBody;
 pub use rate::Rate;
-pub use step::{bandwidth::Pace, concurrency::PermitId};
+pub use step::{
+    bandwidth::{Pace, Pacer},
+    concurrency::PermitId,
+};
 pub use store::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
 pub use time::Time;
 pub use wait::{Granted, Passed, Permit, Reason, Refused, Reservation, Wait, WaitAt, WaitError};

@@ -8,6 +8,7 @@ mod exactness;
 mod extremes;
 mod guava;
 mod limits;
+mod paced;
 mod permits;
 mod pitfalls;
 mod regressions;

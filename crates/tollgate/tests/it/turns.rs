@@ -135,13 +135,11 @@ proptest! {
                         prop_assert_eq!(refused.retry_after(), Some(late));
                     }
                 }
-                Call::Abort(which) => {
-                    if !waiting.is_empty() {
-                        let task = *which.get(&waiting.keys().copied().collect::<Vec<_>>());
-                        let ahead = waiting.remove(&task).unwrap();
-                        tasks.abort(task);
-                        paper.give_back(now, ahead.cost);
-                    }
+                Call::Abort(which) if !waiting.is_empty() => {
+                    let task = *which.get(&waiting.keys().copied().collect::<Vec<_>>());
+                    let ahead = waiting.remove(&task).unwrap();
+                    tasks.abort(task);
+                    paper.give_back(now, ahead.cost);
                 }
                 Call::Reserve { cost, up_to } => {
                     let start = paper.start(now, cost.into());

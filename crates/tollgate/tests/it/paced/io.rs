@@ -168,7 +168,7 @@ fn reads_keep_the_pace_and_lose_nothing() {
     assert_eq!(got, all);
     paced.get_ref().record.check(rate(), 7);
     assert!(clock.timers() <= 50, "{} timers for 50 chunks", clock.timers());
-    assert_eq!(clock.drive(read(&mut paced, 8)).unwrap(), [], "the end stays the end");
+    assert!(clock.drive(read(&mut paced, 8)).unwrap().is_empty(), "the end stays the end");
 }
 
 #[test]
