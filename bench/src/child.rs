@@ -1,9 +1,14 @@
 //! This binary once more, as a child: for what must not share a heap with other measurements.
 
-use crate::{flood, instructions, memory};
+use crate::{
+    flood, instructions, memory,
+    waiting::{ahead, crowd},
+};
 use std::{
+    fs,
     process::{Command, ExitCode},
     str::FromStr,
+    time::Duration,
 };
 
 /// The argument that makes this binary a child.
@@ -17,6 +22,8 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
         memory::CHILD => memory::child(subject, count),
         flood::CHILD => flood::child(subject, count),
         instructions::CHILD => instructions::child(subject, count),
+        crowd::CHILD => crowd::child(subject, count),
+        ahead::CHILD => ahead::child(subject, count),
         _ => return ExitCode::from(2),
     };
     println!("{}", figures.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -46,8 +53,19 @@ pub(crate) fn run(measurement: &str, subject: &str, count: usize) -> Vec<f64> {
 /// Resident bytes of this process.
 pub(crate) fn resident_bytes() -> f64 {
     // Exact, where `statm` lags by some pages a core.
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("a Linux with smaps_rollup");
+    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("a Linux with smaps_rollup");
     let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).expect("a resident size");
     let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
     kib * 1024.0
+}
+
+/// Processor time of this process's threads so far. That of a thread that has ended is not in it.
+pub(crate) fn processor_time() -> Duration {
+    let threads = fs::read_dir("/proc/self/task").expect("a Linux");
+    let nanos = threads.map(|thread| {
+        let file = thread.expect("a thread").path().join("schedstat");
+        let text = fs::read_to_string(file).expect("a Linux with schedstat");
+        text.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
+    });
+    Duration::from_nanos(nanos.sum())
 }

@@ -19,6 +19,13 @@ pub(crate) struct Effort {
     pub(crate) flood: usize,
     /// Calls under the instruction counter.
     pub(crate) counted_calls: usize,
+    /// Rounds of a crowd that waits, and how long one is watched, in milliseconds.
+    pub(crate) crowd_rounds: usize,
+    pub(crate) crowd_millis: usize,
+    /// Tasks whose turns lie far ahead.
+    pub(crate) waiters: usize,
+    /// Rounds in which they are watched.
+    pub(crate) waiters_rounds: usize,
 }
 
 impl Effort {
@@ -32,6 +39,10 @@ impl Effort {
             populations: [100_000, 1_000_000, 10_000_000],
             flood: 100_000_000,
             counted_calls: 1_000_000,
+            crowd_rounds: 5,
+            crowd_millis: 800,
+            waiters: 10_000,
+            waiters_rounds: 3,
         }
     }
 
@@ -45,6 +56,10 @@ impl Effort {
             populations: [1_000, 10_000, 100_000],
             flood: 1_000_000,
             counted_calls: 10_000,
+            crowd_rounds: 1,
+            crowd_millis: 200,
+            waiters: 1_000,
+            waiters_rounds: 1,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::{
     effort::{Effort, short},
-    measure::{Pair, kept, median},
+    measure::{Pair, kept},
     report::Report,
     subject::{Identity, Load, our_table, units},
 };
@@ -49,13 +49,8 @@ fn add(report: &mut Report, names: &[String], rounds: Vec<(Calls, Calls)>) {
     for (name, (_, share)) in names.iter().zip(SHARES) {
         let pairs: Vec<(f64, f64)> =
             rounds.iter().map(|(ours, peer)| (ours.share(share), peer.share(share))).collect();
-        let pair = Pair {
-            ours: median(pairs.iter().map(|(ours, _)| *ours)),
-            peer: median(pairs.iter().map(|(_, peer)| *peer)),
-            ratio: median(pairs.iter().map(|(ours, peer)| ours / peer)),
-        };
         if report.wants(name) {
-            report.compare(name, "ns", pair, None);
+            report.compare(name, "ns", Pair::of(&pairs), None);
         }
     }
 }

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Every comparison alternates ours and the peer within one process, so that a busy machine slows both; a figure is the
-//! median of the rounds, a ratio the median of the rounds' ratios. Memory, floods and instruction counts are taken in
-//! child processes of this same binary. A full run writes `results/library.json`; `--quick` (a smoke run, its figures
+//! median of the rounds, a ratio the median of the rounds' ratios. Memory, floods, instruction counts and crowds that
+//! wait are taken in child processes of this same binary. A full run writes `results/library.json`; `--quick` (a smoke run, its figures
 //! mean nothing) and `--only` write `results/partial.json`.
 
 mod child;
@@ -22,6 +22,7 @@ mod memory;
 mod report;
 mod set;
 mod subject;
+mod waiting;
 
 use crate::{effort::Effort, report::Report};
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
     memory::run(&mut report, &effort);
     flood::run(&mut report, &effort);
     instructions::run(&mut report, &effort);
+    waiting::run(&mut report, &effort);
     report.finish(if whole { "library.json" } else { "partial.json" })
 }
 

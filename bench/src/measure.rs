@@ -39,14 +39,21 @@ pub(crate) fn alternate(
             figures.push((one, other));
         }
     }
-    Pair {
-        ours: median(figures.iter().map(|(one, _)| *one)),
-        peer: median(figures.iter().map(|(_, other)| *other)),
-        ratio: median(figures.iter().map(|(one, other)| one / other)),
+    Pair::of(&figures)
+}
+
+impl Pair {
+    /// From what ours and the peer came to in every round.
+    pub(crate) fn of(rounds: &[(f64, f64)]) -> Self {
+        Self {
+            ours: median(rounds.iter().map(|(ours, _)| *ours)),
+            peer: median(rounds.iter().map(|(_, peer)| *peer)),
+            ratio: median(rounds.iter().map(|(ours, peer)| ours / peer)),
+        }
     }
 }
 
-pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
