@@ -5,7 +5,8 @@ use crate::{
     clock::Clock,
     decision::Status,
     step::{Step, concurrency::PermitId, taken::Taken},
-    sync::Ordering::Relaxed,
+    store::Edition,
+    sync::{Ordering::Relaxed, Word},
     time::Time,
     wait::{
         Asked, At, Bucket, Few, Gate, Order, Permit, Refused, Reservation, Room, Toll, View, Wait, WaitAt,
@@ -92,6 +93,43 @@ impl<C: Clock> Limiter<C> {
         }
     }
 
+    /// Books by the word alone, where nothing else decides and nobody is at it. `None` is not an answer: ask at rest.
+    fn book_word(&self, cost: u32, up_to: u64, now: Time) -> Option<(Status, Taken)> {
+        let (edition, narrow) = self.numbers.read();
+        let word = Word(&self.hot.word);
+        let value = word.glance()?;
+        let (status, next) = narrow?.ask(value, now, cost, Some(up_to)).ok()?;
+        let taken = Taken { units: cost, ..Taken::default() };
+        if status.is_deny() || cost == 0 {
+            return self.numbers.is_current(edition).then_some((status, taken));
+        }
+        self.write_word(edition, value, next).then(|| {
+            if !C::MONOTONIC {
+                self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
+            }
+            (status, taken)
+        })
+    }
+
+    /// Gives back by the word alone, likewise. Whether it did; then there is no line, and nobody to be told.
+    fn refund_word(&self, units: u32) -> bool {
+        let (edition, narrow) = self.numbers.read();
+        let now = self.never_back(self.clock.now());
+        let Some((narrow, value)) = narrow.zip(Word(&self.hot.word).glance()) else { return false };
+        narrow.refund(value, now, units).is_ok_and(|next| self.write_word(edition, value, next))
+    }
+
+    /// Writes the word, if it and the numbers are still what the new one was made from.
+    fn write_word(&self, edition: Edition, value: u64, next: u64) -> bool {
+        let word = Word(&self.hot.word);
+        if !word.try_lock(value) {
+            return false;
+        }
+        let current = self.numbers.is_current(edition);
+        word.unlock(if current { next } else { value });
+        current
+    }
+
     /// Says that there may be room: whoever is first in line asks again.
     pub(super) fn nudge(&self) {
         self.room.nudge(Bucket::Only.line(), self.clock.now());
@@ -130,8 +168,10 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
     fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked {
         let now = self.never_back(self.clock.now());
         let Some(toll) = order.tolls.first() else { unreachable!("an order of one") };
-        let up_to = Some(toll.patience(waited, left));
-        let (status, taken) = self.decide_at_rest(&mut self.rest(), toll.units(), up_to, now, Charging::Yes);
+        let (units, up_to) = (toll.units(), toll.patience(waited, left));
+        let (status, taken) = self
+            .book_word(units, up_to, now)
+            .unwrap_or_else(|| self.decide_at_rest(&mut self.rest(), units, Some(up_to), now, Charging::Yes));
         Asked::new(Few::One(status), Few::One(taken), status.permit, now)
     }
 
@@ -173,6 +213,9 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
     }
 
     fn give_back(&self, _: &Bucket, taken: &Taken) {
+        if taken.granted == 0 && self.refund_word(taken.units) {
+            return;
+        }
         {
             let mut rest = self.rest();
             rest.granted = rest.granted.saturating_add(taken.granted);

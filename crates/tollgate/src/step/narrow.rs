@@ -110,6 +110,17 @@ impl Narrow {
         Some((self.status(Verdict::Deny(level.wrapping_sub(self.free)), due.wrapping_sub(now)), due))
     }
 
+    /// The word with `units` taken back, never below no use.
+    pub(crate) fn refund(&self, word: u64, now: Time, units: u32) -> Result<u64, Outgrown> {
+        let elapsed = now.as_nanos().saturating_sub(self.origin);
+        if elapsed > self.span {
+            return Err(Outgrown);
+        }
+        let untouched = elapsed.wrapping_mul(self.earn).max(self.unseen);
+        let given = u64::from(units).saturating_mul(self.price);
+        Ok(word.max(untouched).saturating_sub(given).max(untouched))
+    }
+
     #[inline(always)]
     fn status(&self, verdict: Verdict, level: u64) -> Status {
         Status {
@@ -271,6 +282,10 @@ mod tests {
                 }
                 if !status.is_deny() && cost > 0 {
                     (wide, word) = (expected.next, next);
+                }
+                if cost % 5 == 4 {
+                    wide = bucket.refund(wide, ask.at, cost / 2);
+                    word = narrow.refund(word, at, cost / 2).unwrap();
                 }
             }
         }

@@ -197,6 +197,15 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
             Err(error) => return Asked::Unknown(error),
         };
         let now = parts.iter().fold(self.clock.now(), |now, part| part.entry.never_back(now));
+        if let [part] = &parts[..]
+            && let Some(status) = self.book_shortly(part, now)
+        {
+            let taken = Taken { units: u32::try_from(part.cost).unwrap_or(u32::MAX), ..Taken::default() };
+            return match &order.tolls {
+                Few::One(_) => Asked::new(Few::One(status), Few::One(taken), None, now),
+                Few::Many(_) => Asked::new(Few::Many(vec![status]), Few::Many(vec![taken]), None, now),
+            };
+        }
         let Decided { told, permit } = self.decide_parts(&parts, now, Mode::Charge);
         if !C::MONOTONIC && !told.iter().any(|told| told.status.is_deny()) {
             parts.iter().filter(|part| part.cost > 0).for_each(|part| part.entry.remember(now));

@@ -13,7 +13,7 @@ mod short;
 mod table;
 mod verbs;
 
-pub(crate) use numbers::Numbers;
+pub(crate) use numbers::{Edition, Numbers};
 pub(crate) use short::Mode;
 pub(crate) use table::Print;
 

@@ -9,6 +9,7 @@ use super::{
     landlord::Owner,
     memory::{MemoryStore, StoreError},
     numbers::Edition,
+    set::Part,
     table::{NoEntry, Print, Slot, Table},
 };
 use crate::{
@@ -130,6 +131,25 @@ impl<C: Clock> MemoryStore<C> {
             }
         }
         self.decide_alone(entry, print, cost, up_to, now, mode)
+    }
+
+    /// Books a turn at a state of one word, where nothing else decides. `None` is not an answer: take the long way.
+    pub(super) fn book_shortly(&self, part: &Part<'_>, now: Time) -> Option<Status> {
+        let (entry, cost) = (part.entry, u32::try_from(part.cost).ok()?);
+        let mut backoff = Backoff::default();
+        while !entry.extras.any() && entry.numbers.read().1.is_some() {
+            match self.try_short(entry, &part.print, cost, part.up_to, now, Mode::Charge) {
+                Short::Decided(status) => {
+                    if !C::MONOTONIC && cost > 0 && !status.is_deny() {
+                        entry.remember(now);
+                    }
+                    return Some(status);
+                }
+                Short::Again => backoff.wait(),
+                Short::Elsewhere => break,
+            }
+        }
+        None
     }
 
     /// One unit for each key, the first bucket of a few keys fetched at a time.

@@ -49,6 +49,11 @@ impl View {
         Some(found.start)
     }
 
+    /// Takes units back that were foreseen to be used.
+    pub(crate) fn refund(&mut self, units: u32) {
+        self.step.refund(&mut self.state, self.at, units);
+    }
+
     /// Nanoseconds until the first holder's time is up, where slots are held.
     pub(crate) fn first_expiry(&self) -> Option<u64> {
         match &self.state {

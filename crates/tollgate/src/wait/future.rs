@@ -90,6 +90,9 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
     /// # Errors
     /// Where the turn is refused.
     pub fn blocking(mut self) -> Result<G, T::Error> {
+        if let Some(granted) = self.try_at_once() {
+            return Ok(granted);
+        }
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         loop {
             match self.advance(&waker) {
@@ -102,6 +105,16 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
         }
     }
 
+    /// By the shortest way, if there is room and nobody waits.
+    fn try_at_once(&mut self) -> Option<G> {
+        let Ok(turn) = &self.turn else { return None };
+        if !std::mem::take(&mut self.is_fresh) {
+            return None;
+        }
+        let status = turn.gate().ask_quickly(&turn.order)?;
+        Some(G::from_status(turn.gate(), &turn.order, status))
+    }
+
     /// The result; or until when to sleep.
     fn advance(&mut self, waker: &Waker) -> Result<Result<G, T::Error>, Option<Time>> {
         let turn = match &mut self.turn {
@@ -111,11 +124,6 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
                 return Ok(Err(super::Ending::Store(error).into()));
             }
         };
-        if std::mem::take(&mut self.is_fresh)
-            && let Some(status) = turn.gate().ask_quickly(&turn.order)
-        {
-            return Ok(Ok(G::from_status(turn.gate(), &turn.order, status)));
-        }
         match turn.advance(waker) {
             Next::Go(booked) => Ok(Ok(G::from_turn(booked, turn.waited()))),
             Next::Stop(ending) => Ok(Err(ending.into())),
@@ -132,6 +140,9 @@ where
     type Output = Result<G, T::Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(granted) = self.try_at_once() {
+            return Poll::Ready(Ok(granted));
+        }
         loop {
             let until = match self.advance(context.waker()) {
                 Ok(result) => return Poll::Ready(result),

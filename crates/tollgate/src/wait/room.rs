@@ -64,10 +64,15 @@ struct Standing {
 struct Forecast {
     view: View,
     made: Time,
+    /// Whether somebody gave up since: their units are out of it, but those behind them may go earlier than it says.
+    gave_up: bool,
 }
 
 /// How long a forecast is good enough to let somebody wait: those in front go a little later than they could.
 const TRUSTED_FOR: Duration = Duration::from_millis(100);
+
+/// What it costs to make a forecast anew, for everybody in the line, and how much of the time may go into that.
+const EFFORT: Duration = Duration::from_micros(10);
 
 /// How much later than it could the first may ask before it is put out.
 const GRACE: Duration = Duration::from_millis(100);
@@ -166,11 +171,9 @@ impl Room {
         let Entry::Occupied(mut entry) = lines.by_bucket.entry(line) else { return Changed::No };
         let line = entry.get_mut();
         let stood_in_front = line.stands_in_front(ticket);
-        if line.standing.remove(&ticket).is_none() {
-            return Changed::No;
-        }
+        let Some(gone) = line.standing.remove(&ticket) else { return Changed::No };
         if leaving == Leaving::GaveUp {
-            line.forecast = None;
+            line.give_up(gone.units);
         }
         if line.standing.is_empty() {
             entry.remove();
@@ -315,15 +318,29 @@ impl Line {
         self.forecast(now, look)?.start(units, now)
     }
 
+    /// Takes units out of the forecast that will not be used: as if the last to come had not.
+    fn give_up(&mut self, units: u32) {
+        if let Some(forecast) = &mut self.forecast {
+            forecast.view.refund(units);
+            forecast.gave_up = true;
+        }
+    }
+
     /// The bucket as it will be when everybody here has gone.
     fn forecast(&mut self, now: Time, look: impl FnOnce() -> Option<View>) -> Option<&View> {
-        let trusted = |forecast: &Forecast| now - forecast.made < TRUSTED_FOR;
+        // Anew now and then, and sooner where somebody gave up; but not so often that a flood of comers and goers would keep
+        // everybody busy with it.
+        let effort = EFFORT * u32::try_from(self.standing.len()).unwrap_or(u32::MAX);
+        let trusted = |forecast: &Forecast| {
+            let age = now - forecast.made;
+            age < TRUSTED_FOR && (!forecast.gave_up || age < effort)
+        };
         if !self.forecast.as_ref().is_some_and(trusted) {
             let mut view = look()?;
             for standing in self.standing.values() {
                 view.serve(standing.units, now)?;
             }
-            self.forecast = Some(Forecast { view, made: now });
+            self.forecast = Some(Forecast { view, made: now, gave_up: false });
         }
         self.forecast.as_ref().map(|forecast| &forecast.view)
     }

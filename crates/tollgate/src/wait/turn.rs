@@ -1,7 +1,7 @@
 //! One waiter, from its arrival to its turn: what it does next, and what it sleeps for meanwhile.
 
 use super::{
-    gate::{Asked, At, Denied, WaitAt},
+    gate::{Asked, At, Booked, Denied, WaitAt},
     order::{Few, Order},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
@@ -20,11 +20,11 @@ pub(crate) struct Turn<'a, T: WaitAt> {
     pub(crate) order: Order,
     pub(crate) up_to: Option<Duration>,
     began: Time,
-    stage: Stage<'a, T>,
+    stage: Stage,
 }
 
 #[derive(Debug)]
-enum Stage<'a, T: WaitAt> {
+enum Stage {
     Fresh,
     /// In the line of one of its tolls.
     Standing {
@@ -32,7 +32,7 @@ enum Stage<'a, T: WaitAt> {
         ticket: Ticket,
     },
     /// With a turn that lies ahead.
-    Booked(Reservation<'a, T>),
+    Booked(Booked),
     Over,
 }
 
@@ -69,18 +69,28 @@ impl<'a, T: WaitAt> Turn<'a, T> {
             let next = match &self.stage {
                 Stage::Fresh => self.arrive(),
                 Stage::Standing { toll, ticket } => self.stand(*toll, *ticket, waker),
-                Stage::Booked(turn) if turn.due() <= self.at.now() => None,
-                Stage::Booked(turn) => return Next::Sleep(Some(turn.due())),
-                Stage::Over => return Next::Sleep(None),
+                Stage::Booked(booked) => match booked.due {
+                    due if due > self.at.now() => Some(Next::Sleep(Some(due))),
+                    _ => self.take_booked().map(Next::Go),
+                },
+                Stage::Over => Some(Next::Sleep(None)),
             };
-            match (next, std::mem::replace(&mut self.stage, Stage::Over)) {
-                (Some(next @ Next::Sleep(_)), stage) => {
-                    self.stage = stage;
-                    return next;
-                }
-                (Some(next), _) => return next,
-                (None, Stage::Booked(turn)) if turn.due() <= self.at.now() => return Next::Go(turn),
-                (None, stage) => self.stage = stage,
+            if let Some(next) = next {
+                return next;
+            }
+        }
+    }
+
+    /// The turn that was booked, to be used or given back.
+    fn take_booked(&mut self) -> Option<Reservation<'a, T>> {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Booked(booked) => {
+                let order = std::mem::take(&mut self.order);
+                Some(Reservation::new(self.at.clone(), order, booked))
+            }
+            other => {
+                self.stage = other;
+                None
             }
         }
     }
@@ -124,8 +134,7 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         match self.at.ask(&self.order, waited, left) {
             Asked::Granted(booked) => {
                 self.step_out(Leaving::Served);
-                let order = std::mem::take(&mut self.order);
-                self.stage = Stage::Booked(Reservation::new(self.at.clone(), order, booked));
+                self.stage = Stage::Booked(booked);
                 None
             }
             Asked::Denied(denied) => match (denied.verdict(), standing) {
@@ -243,9 +252,10 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     one.into_iter().chain(other).min()
 }
 
-/// Whoever stops waiting steps out of its line. A turn that was booked is a [`Reservation`], which gives itself back.
+/// Whoever stops waiting steps out of its line, and gives a turn back that was booked.
 impl<T: WaitAt> Drop for Turn<'_, T> {
     fn drop(&mut self) {
         self.step_out(Leaving::GaveUp);
+        drop(self.take_booked());
     }
 }
