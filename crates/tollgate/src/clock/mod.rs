@@ -49,7 +49,8 @@ pub trait Clock {
 /// [`SystemClock`] is one with the feature `tokio`; a [`ManualClock`] always is.
 #[diagnostic::on_unimplemented(
     message = "a task cannot sleep by `{Self}`",
-    note = "for `SystemClock`, enable the feature `tokio` of the crate `tollgate`; or wait with `.blocking()`"
+    note = "for `SystemClock`, enable the feature `tokio` of the crate `tollgate`; or take the form that blocks the thread \
+            (`.blocking()`, `ready_blocking()`, `acquire()`)"
 )]
 pub trait Timer: Clock {
     /// Ready at that time, or a little later; never earlier.

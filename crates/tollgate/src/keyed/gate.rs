@@ -5,7 +5,7 @@ use crate::{
     clock::Clock,
     decision::Status,
     key::Key,
-    step::{concurrency::PermitId, taken::Taken},
+    step::{concurrency::PermitId, taken::Taken, turns::Turns},
     time::Time,
     wait::{Asked, At, Bucket, Few, Gate, Order, Permit, Refused, Reservation, Room, View, Wait, WaitAt},
 };
@@ -23,6 +23,11 @@ impl<C: Clock + Send + Sync> KeyedLimiter<C> {
     /// ```
     pub fn wait<'k>(&self, key: impl Into<Key<'k>>) -> Wait<'_, Self> {
         Wait::new(At::Borrowed(self), self.order(key.into()))
+    }
+
+    /// As [`wait`](Self::wait), to be kept in a struct or spawned: it shares the limiter instead of borrowing it.
+    pub fn wait_owned<'a, 'k>(self: &Arc<Self>, key: impl Into<Key<'k>>) -> Wait<'a, Self> {
+        Wait::new(At::Shared(Arc::clone(self)), self.order(key.into()))
     }
 
     /// Waits as [`wait`](Self::wait) does, and holds the slots of a concurrency limit until the permit is dropped.
@@ -77,6 +82,14 @@ impl<C: Clock + Send + Sync, G> Wait<'_, KeyedLimiter<C>, G> {
     }
 }
 
+impl<C: Clock + Send + Sync> Reservation<'_, KeyedLimiter<C>> {
+    /// Pays what it really cost: what was booked above that comes back, what is missing becomes debt that later turns wait
+    /// for. Zero gives everything back, also once it is due: for work that failed.
+    pub fn settle(self, actual: u32) {
+        self.settle_each(&[actual]);
+    }
+}
+
 impl<C: Clock + Send + Sync> Gate for KeyedLimiter<C> {
     fn now(&self) -> Time {
         self.store.now()
@@ -106,12 +119,8 @@ impl<C: Clock + Send + Sync> Gate for KeyedLimiter<C> {
         self.store.look(bucket)
     }
 
-    fn queue(&self, bucket: &Bucket) -> Option<u32> {
-        self.store.queue(bucket)
-    }
-
-    fn max_hold(&self, bucket: &Bucket) -> Option<Duration> {
-        self.store.max_hold(bucket)
+    fn turns(&self, bucket: &Bucket) -> Turns {
+        self.store.turns(bucket)
     }
 
     fn line_forms(&self, bucket: &Bucket) {

@@ -4,7 +4,7 @@ use super::{Charging, Limiter};
 use crate::{
     clock::Clock,
     decision::Status,
-    step::{Step, concurrency::PermitId, taken::Taken},
+    step::{concurrency::PermitId, taken::Taken, turns::Turns},
     store::Edition,
     sync::{Ordering::Relaxed, Word},
     time::Time,
@@ -26,10 +26,14 @@ impl<C: Clock + Send + Sync> Limiter<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// On a concurrency limit what passes names a permit that is to be given back by hand; [`enter`](Self::enter) gives one
-    /// that comes back by itself.
+    /// On a concurrency limit it waits for a slot and does not hold it: that is [`enter`](Self::enter).
     pub const fn wait(&self) -> Wait<'_, Self> {
         Wait::new(At::Borrowed(self), order(1))
+    }
+
+    /// As [`wait`](Self::wait), to be kept in a struct or spawned: it shares the limiter instead of borrowing it.
+    pub fn wait_owned<'a>(self: &Arc<Self>) -> Wait<'a, Self> {
+        Wait::new(At::Shared(Arc::clone(self)), order(1))
     }
 
     /// Waits as [`wait`](Self::wait) does, and holds the slots of a concurrency limit until the permit is dropped.
@@ -72,6 +76,14 @@ impl<C: Clock + Send + Sync, G> Wait<'_, Limiter<C>, G> {
     /// Waits for so many units.
     pub fn cost(self, cost: u32) -> Self {
         self.set_cost(cost)
+    }
+}
+
+impl<C: Clock + Send + Sync> Reservation<'_, Limiter<C>> {
+    /// Pays what it really cost: what was booked above that comes back, what is missing becomes debt that later turns wait
+    /// for. Zero gives everything back, also once it is due: for work that failed.
+    pub fn settle(self, actual: u32) {
+        self.settle_each(&[actual]);
     }
 }
 
@@ -193,15 +205,8 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
         Some(self.view())
     }
 
-    fn queue(&self, _: &Bucket) -> Option<u32> {
-        self.numbers.step().queue()
-    }
-
-    fn max_hold(&self, _: &Bucket) -> Option<Duration> {
-        match &**self.numbers.step() {
-            Step::Concurrency(it) => Some(it.max_hold()),
-            _ => None,
-        }
+    fn turns(&self, _: &Bucket) -> Turns {
+        self.numbers.step().turns()
     }
 
     fn line_forms(&self, _: &Bucket) {

@@ -23,6 +23,7 @@ pub(crate) mod smooth_taken;
 pub(crate) mod smooth_warming_up;
 pub(crate) mod taken;
 pub(crate) mod token_bucket;
+pub(crate) mod turns;
 
 use crate::{decision::Status, limit::Limit, time::Time};
 use bucket::{Bucket, Overbooks};

@@ -70,12 +70,4 @@ impl Step {
             Self::Log(_) | Self::Concurrency(_) => words,
         }
     }
-
-    /// How many may wait for a slot; `None` where turns are not slots.
-    pub(crate) const fn queue(&self) -> Option<u32> {
-        match self {
-            Self::Concurrency(it) => Some(it.queue()),
-            _ => None,
-        }
-    }
 }

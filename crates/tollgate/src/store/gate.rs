@@ -11,7 +11,7 @@ use crate::{
     charge::Charge,
     clock::Clock,
     decision::Status,
-    step::{State, Step, concurrency::PermitId, taken::Taken},
+    step::{State, Step, concurrency::PermitId, taken::Taken, turns::Turns},
     time::Time,
     wait::{
         Asked, At, Bucket, Few, Gate, Order, Permit, Reservation, Room, Toll, View, Wait, WaitAt, WaitError,
@@ -22,11 +22,19 @@ use std::{sync::Arc, time::Duration};
 impl<C: Clock + Send + Sync> MemoryStore<C> {
     /// Waits until all charges can be made, and makes them: all or none. Await it, or call [`blocking`](Wait::blocking).
     ///
-    /// Each charge may say how long it may wait at most ([`Charge::up_to`]); the wait itself may as well. Slots that the set
-    /// enters are to be given back by hand; [`enter`](Self::enter) gives a permit that does it.
+    /// Each charge may say how long it may wait at most ([`Charge::up_to`]); the wait itself may as well. Slots of a
+    /// concurrency limit are waited for and not held: that is [`enter`](Self::enter).
     pub fn wait(&self, charges: &[Charge<'_>]) -> Wait<'_, Self> {
         match self.order(charges) {
             Ok(order) => Wait::new(At::Borrowed(self), order),
+            Err(error) => Wait::failed(error),
+        }
+    }
+
+    /// As [`wait`](Self::wait), to be kept in a struct or spawned: it shares the store instead of borrowing it.
+    pub fn wait_owned<'a>(self: &Arc<Self>, charges: &[Charge<'_>]) -> Wait<'a, Self> {
+        match self.order(charges) {
+            Ok(order) => Wait::new(At::Shared(Arc::clone(self)), order),
             Err(error) => Wait::failed(error),
         }
     }
@@ -250,15 +258,8 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         Some(self.view(entry, print))
     }
 
-    fn queue(&self, bucket: &Bucket) -> Option<u32> {
-        self.bucket(bucket)?.0.numbers.step().queue()
-    }
-
-    fn max_hold(&self, bucket: &Bucket) -> Option<Duration> {
-        match &**self.bucket(bucket)?.0.numbers.step() {
-            Step::Concurrency(it) => Some(it.max_hold()),
-            _ => None,
-        }
+    fn turns(&self, bucket: &Bucket) -> Turns {
+        self.bucket(bucket).map_or(Turns::Asked, |(entry, _)| entry.numbers.step().turns())
     }
 
     fn line_forms(&self, bucket: &Bucket) {

@@ -1,7 +1,7 @@
 //! What `wait` and `enter` give: to be awaited by a task, or blocked on by a thread.
 
 use super::{
-    gate::{At, WaitAt},
+    gate::{self, At, WaitAt},
     order::Order,
     passed::Passed,
     permit::Permit,
@@ -168,7 +168,9 @@ impl<'a> Granted<'a> for Passed {
         turn.pass(waited)
     }
 
-    fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, _: &Order, status: Status) -> Self {
+    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self {
+        // It has been let in, and has no hand to hold the slot with.
+        gate::leave(&**at, &order.tolls, status.permit);
         Self::at_once(status)
     }
 }

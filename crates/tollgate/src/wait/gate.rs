@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clock::Clock,
     decision::{Status, Verdict},
-    step::{concurrency::PermitId, taken::Taken},
+    step::{concurrency::PermitId, taken::Taken, turns::Turns},
     store::StoreError,
     time::Time,
 };
@@ -38,11 +38,8 @@ pub trait Gate: Send + Sync {
     /// The bucket as it is now; `None` where there is none any more.
     fn look(&self, bucket: &Bucket) -> Option<View>;
 
-    /// How many may wait there, where turns are slots.
-    fn queue(&self, bucket: &Bucket) -> Option<u32>;
-
-    /// How long a slot is held without a renewal, where turns are slots.
-    fn max_hold(&self, bucket: &Bucket) -> Option<Duration>;
+    /// How turns are had there.
+    fn turns(&self, bucket: &Bucket) -> Turns;
 
     /// There is a line now: whoever does not wait must not overtake it by the short way.
     fn line_forms(&self, bucket: &Bucket);
@@ -185,7 +182,7 @@ impl<'a> Deref for AnyGate<'a> {
 /// Gives back everything that was charged, slots included.
 pub(crate) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
     for (toll, taken) in tolls.iter().zip(booked.taken.iter()) {
-        if gate.queue(&toll.bucket).is_none() {
+        if !gate.turns(&toll.bucket).is_slots() {
             gate.give_back(&toll.bucket, taken);
         }
     }

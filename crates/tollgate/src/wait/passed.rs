@@ -30,7 +30,8 @@ impl Passed {
         Self { statuses: Few::One(status), permit: status.permit, waited: Duration::ZERO }
     }
 
-    /// How every charge stood when it was made, in the order they were given; one, unless it was a set.
+    /// How every charge stood when it was made, in the order they were given; one, unless it was a set. A turn that was
+    /// booked was charged when it was booked, not when it came.
     pub fn statuses(&self) -> &[Status] {
         &self.statuses
     }
@@ -39,12 +40,5 @@ impl Passed {
     #[must_use]
     pub const fn waited(&self) -> Duration {
         self.waited
-    }
-
-    /// The permit that owns every concurrency slot it entered, where it entered any: to be given back with `leave`.
-    /// [`Permit`](crate::Permit) does so by itself.
-    #[must_use]
-    pub const fn permit(&self) -> Option<PermitId> {
-        self.permit
     }
 }

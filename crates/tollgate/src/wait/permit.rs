@@ -5,7 +5,7 @@ use super::{
     order::{Bucket, Few, Toll},
     passed::Passed,
 };
-use crate::decision::Status;
+use crate::{decision::Status, step::turns::Turns};
 use std::{fmt, time::Duration};
 
 /// Slots of concurrency limits, held until this is dropped.
@@ -38,7 +38,7 @@ pub struct Permit<'a> {
 
 impl<'a> Permit<'a> {
     pub(super) fn new<T: WaitAt + 'a>(at: At<'a, T>, tolls: &[Toll], passed: Passed) -> Self {
-        let slots = tolls.iter().map(|toll| &toll.bucket).filter(|bucket| at.queue(bucket).is_some());
+        let slots = tolls.iter().map(|toll| &toll.bucket).filter(|bucket| at.turns(bucket).is_slots());
         let buckets = if passed.permit.is_some() { slots.cloned().collect() } else { Few::Many(Vec::new()) };
         Self { gate: at.into(), buckets, passed }
     }
@@ -55,7 +55,11 @@ impl<'a> Permit<'a> {
     /// How long it holds its slots without a renewal: the shortest `max_hold` of its limits. `None` where it holds nothing.
     #[must_use]
     pub fn max_hold(&self) -> Option<Duration> {
-        self.buckets.iter().filter_map(|bucket| self.gate.max_hold(bucket)).min()
+        let holds = self.buckets.iter().filter_map(|bucket| match self.gate.turns(bucket) {
+            Turns::Slots { max_hold, .. } => Some(max_hold),
+            _ => None,
+        });
+        holds.min()
     }
 
     /// How every charge stood when it entered, in the order they were given.

@@ -1,20 +1,20 @@
 //! Why somebody did not pass.
 
 use super::{
-    gate::Denied,
-    order::{Few, Order},
+    gate::{Denied, Gate},
+    order::{Few, Order, Toll},
 };
 use crate::{
     decision::{Retry, Status, Verdict},
+    step::turns::Turns,
     store::StoreError,
     time,
 };
-use std::time::Duration;
+use std::{fmt, time::Duration};
 use thiserror::Error;
 
 /// A turn that was not had; nothing was charged.
-#[derive(Clone, Debug, Error)]
-#[error("{reason}")]
+#[derive(Clone, Debug)]
 pub struct Refused {
     reason: Reason,
     by: usize,
@@ -22,24 +22,36 @@ pub struct Refused {
 }
 
 /// Why a turn was not had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The turn would have come later than the caller wanted to wait.
-    #[error("the turn would come later than the wait allows{}", hint(.retry_after))]
+    /// The turn would have come later than the caller wanted to wait. Told at once.
     Late {
-        /// When the same wait would be long enough, if nothing else came; `None` where nobody can say.
+        /// When the same wait would be long enough, if nothing else came.
+        retry_after: Duration,
+    },
+    /// A turn was to be reserved at a limit that cannot book ahead, and it has no room now.
+    NoRoom {
+        /// When there will be, if nothing else came; `None` for slots, since nobody knows when somebody will leave.
         retry_after: Option<Duration>,
     },
+    /// It waited for so long, and the turn did not come.
+    TimedOut {
+        /// How long it waited.
+        waited: Duration,
+    },
     /// Every slot is held and as many wait already as may.
-    #[error("every slot is held, and {}", crowd(*.queue))]
     QueueFull {
         /// How many may wait.
         queue: u32,
     },
     /// The cost is above what the limit can ever give.
-    #[error("the cost is above what the limit can ever give: no wait is long enough")]
-    Never,
+    Never {
+        /// What was asked for.
+        cost: u64,
+        /// What the limit gives at most.
+        most: u32,
+    },
 }
 
 /// Why a set of charges did not pass.
@@ -65,17 +77,29 @@ pub enum Ending {
 
 impl Refused {
     /// From a denial as it is.
-    pub(crate) fn of(order: &Order, denied: Denied) -> Self {
+    pub(crate) fn of(gate: &dyn Gate, order: &Order, denied: Denied) -> Self {
+        let books = |toll: &Toll| gate.turns(&toll.bucket) == Turns::Booked;
         let reason = match denied.verdict() {
-            Verdict::Never => Reason::Never,
-            Verdict::Deny(nanos) => Reason::Late { retry_after: Some(time::hint(nanos)) },
-            _ => Reason::Late { retry_after: None },
+            Verdict::Never => return Self::never(order, denied),
+            Verdict::Deny(nanos) if order.tolls.get(denied.by).is_some_and(books) => {
+                Reason::Late { retry_after: time::hint(nanos) }
+            }
+            Verdict::Deny(nanos) => Reason::NoRoom { retry_after: Some(time::hint(nanos)) },
+            _ => Reason::NoRoom { retry_after: None },
         };
-        Self::new(reason, order.charge_of(denied.by), order.spread(denied.statuses))
+        Self::new(reason, order, denied.by, denied.statuses)
     }
 
-    pub(crate) const fn new(reason: Reason, by: usize, statuses: Few<Status>) -> Self {
-        Self { reason, by, statuses }
+    /// From a denial for good.
+    pub(crate) fn never(order: &Order, denied: Denied) -> Self {
+        let cost = order.tolls.get(denied.by).map_or(0, |toll| toll.cost);
+        let most = denied.statuses.get(denied.by).map_or(0, Status::limit);
+        Self::new(Reason::Never { cost, most }, order, denied.by, denied.statuses)
+    }
+
+    /// From how every toll stands, and which of them refuses.
+    pub(crate) fn new(reason: Reason, order: &Order, by: usize, statuses: Few<Status>) -> Self {
+        Self { reason, by: order.charge_of(by), statuses: order.spread(statuses) }
     }
 
     /// Why.
@@ -84,11 +108,12 @@ impl Refused {
         self.reason
     }
 
-    /// When the same wait would be long enough, if nothing else came. `None` where nobody can say, or never.
+    /// When the same would pass, if nothing else came. `None` where nobody can say, or never.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self.reason {
-            Reason::Late { retry_after } => retry_after,
+            Reason::Late { retry_after } => Some(retry_after),
+            Reason::NoRoom { retry_after } => retry_after,
             _ => None,
         }
     }
@@ -96,10 +121,10 @@ impl Refused {
     /// The same as a refused check says it.
     #[must_use]
     pub const fn retry(&self) -> Retry {
-        match self.reason {
-            Reason::Late { retry_after: Some(after) } => Retry::After(after),
-            Reason::Late { retry_after: None } | Reason::QueueFull { .. } => Retry::WhenReleased,
-            Reason::Never => Retry::Never,
+        match (self.retry_after(), self.reason) {
+            (Some(after), _) => Retry::After(after),
+            (None, Reason::Never { .. }) => Retry::Never,
+            (None, _) => Retry::WhenReleased,
         }
     }
 
@@ -129,19 +154,65 @@ impl From<Ending> for Refused {
         match ending {
             Ending::Refused(refused) => refused,
             // A limiter's own store knows its own limit from beginning to end: nobody can remove it.
-            Ending::Store(_) => Self::new(Reason::Never, 0, Few::Many(Vec::new())),
+            Ending::Store(_) => {
+                let (reason, statuses) = (Reason::Never { cost: 0, most: 0 }, Few::Many(Vec::new()));
+                Self { reason, by: 0, statuses }
+            }
         }
     }
 }
 
-fn hint(retry_after: &Option<Duration>) -> String {
-    retry_after.map_or_else(String::new, |after| format!("; try again in {after:?}"))
+impl WaitError {
+    /// The refusal, where it is one.
+    #[must_use]
+    pub const fn refused(&self) -> Option<&Refused> {
+        match self {
+            Self::Refused(refused) => Some(refused),
+            Self::Store(_) => None,
+        }
+    }
 }
 
-fn crowd(queue: u32) -> String {
-    match queue {
-        0 => "the limit lets nobody wait (see Concurrency::with_queue)".into(),
-        1 => "one waits already, which is all that may".into(),
-        queue => format!("{queue} wait already, which is all that may"),
+impl std::error::Error for Refused {}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)?;
+        if self.statuses.len() > 1 {
+            write!(f, " (charge {} of the set)", self.by)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late { retry_after } => {
+                write!(f, "the turn would come later than the wait allows; try again in {retry_after:.3?}")
+            }
+            Self::NoRoom { retry_after: Some(after) } => {
+                write!(
+                    f,
+                    "there is no room now, and this limit is not booked ahead; try again in {after:.3?}"
+                )
+            }
+            Self::NoRoom { retry_after: None } => {
+                f.write_str("every slot is held, and slots are not booked ahead")
+            }
+            Self::TimedOut { waited } => write!(f, "the turn did not come within {waited:.3?}"),
+            Self::QueueFull { queue: 0 } => f.write_str(
+                "every slot is held, and the limit lets nobody wait (see Concurrency::with_queue)",
+            ),
+            Self::QueueFull { queue } => {
+                write!(f, "every slot is held, and {queue} wait already, which is all that may")
+            }
+            Self::Never { cost, most } => {
+                write!(
+                    f,
+                    "a cost of {cost} is above the {most} that the limit can ever give: no wait is long enough"
+                )
+            }
+        }
     }
 }

@@ -11,10 +11,11 @@ use super::{
 use crate::{
     clock::Timer,
     decision::Status,
+    limiter::Limiter,
     step::concurrency::PermitId,
     time::{Time, hint, nanos},
 };
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// A turn that is booked and paid for, and may lie ahead.
 ///
@@ -41,8 +42,7 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "dropped before it is due, a reservation is cancelled"]
-#[derive(Debug)]
-pub struct Reservation<'a, T: WaitAt> {
+pub struct Reservation<'a, T: WaitAt = Limiter> {
     at: At<'a, T>,
     order: Order,
     /// Nothing once it is cancelled, kept or settled.
@@ -60,11 +60,11 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         let lines = order.tolls.iter().map(|toll| toll.bucket.line());
         if let Some(toll) = at.room().held_up_at(Ticket::LATER, lines) {
             let statuses = at.peek(&order);
-            return Err(Ending::Refused(Refused::of(&order, Denied { statuses, by: toll })).into());
+            return Err(Ending::Refused(Refused::of(&*at, &order, Denied { statuses, by: toll })).into());
         }
         match at.ask(&order, 0, nanos(up_to)) {
             Asked::Granted(booked) => Ok(Self::new(at, order, booked)),
-            Asked::Denied(denied) => Err(Ending::Refused(Refused::of(&order, denied)).into()),
+            Asked::Denied(denied) => Err(Ending::Refused(Refused::of(&*at, &order, denied)).into()),
             Asked::Unknown(error) => Err(Ending::Store(error).into()),
         }
     }
@@ -109,20 +109,15 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         }
     }
 
-    /// Gives the turn back. Whether it did: once it is due it is spent.
+    /// Gives the turn back. Whether anything came back: once it is due, what was charged is spent (see `settle`), and only
+    /// slots come back.
     pub fn cancel(mut self) -> bool {
         self.give_back()
     }
 
-    /// Pays what it really cost: what was booked above that comes back, what is missing becomes debt that later turns wait
-    /// for. Of a set, every charge cost `actual`.
-    pub fn settle(self, actual: u32) {
-        let charges = self.order.toll_of.len().max(1);
-        self.settle_each(&vec![actual; charges]);
-    }
-
-    /// As [`settle`](Self::settle), with a cost for every charge of a set in the order they were given; a charge without one
-    /// cost what was booked.
+    /// Pays what it really cost, with a cost for every charge in the order they were given: what was booked above that comes
+    /// back, what is missing becomes debt that later turns wait for. A charge without a cost cost what was booked. Slots are
+    /// given back.
     pub fn settle_each(mut self, actual: &[u32]) {
         let Some(booked) = self.booked.take() else { return };
         gate::leave(&*self.at, &self.order.tolls, booked.permit);
@@ -132,7 +127,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
             let named: Option<u64> = charges
                 .try_fold(0, |sum: u64, charge| Some(sum.saturating_add(u64::from(*actual.get(charge)?))));
             let Some(actual) = named else { continue };
-            if self.at.queue(&toll.bucket).is_some() {
+            if self.at.turns(&toll.bucket).is_slots() {
                 continue;
             }
             if actual >= toll.cost {
@@ -150,8 +145,9 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         self.booked.take().and_then(|booked| booked.permit)
     }
 
-    /// What somebody gets whose turn has come.
+    /// What somebody gets whose turn has come, and who does not want to hold anything.
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
+        gate::leave(&*self.at, &self.order.tolls, self.booked.as_ref().and_then(|booked| booked.permit));
         Passed::new(self.booked.take(), waited)
     }
 
@@ -174,10 +170,19 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         if booked.due <= self.at.now() {
             // What was charged is spent. Slots are held, not spent.
             gate::leave(&*self.at, &self.order.tolls, booked.permit);
-            return false;
+            return booked.permit.is_some();
         }
         gate::give_back(&*self.at, &self.order.tolls, &booked);
         true
+    }
+}
+
+impl<T: WaitAt> fmt::Debug for Reservation<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("due_in", &self.due_in())
+            .field("statuses", &self.statuses())
+            .finish_non_exhaustive()
     }
 }
 

@@ -138,7 +138,7 @@ impl<'a, T: WaitAt> Turn<'a, T> {
                 None
             }
             Asked::Denied(denied) => match (denied.verdict(), standing) {
-                (Verdict::Never, _) => Some(self.refuse(Reason::Never, denied.by, denied.statuses)),
+                (Verdict::Never, _) => Some(self.stop(Refused::never(&self.order, denied))),
                 (_, Some((toll, ticket))) if toll == denied.by => self.sleep_in_front(ticket, now, denied),
                 (_, standing) => self.join(denied.by, standing.map(|(_, ticket)| ticket)),
             },
@@ -184,7 +184,7 @@ impl<'a, T: WaitAt> Turn<'a, T> {
             units: wanted.units(),
             now: self.at.now(),
             by: self.by(toll),
-            queue: self.at.queue(bucket),
+            queue: self.at.turns(bucket).queue(),
         };
         match self.at.room().join(bucket.line(), &comer, || self.at.look(bucket)) {
             Ok((ticket, changed)) => {
@@ -208,14 +208,21 @@ impl<'a, T: WaitAt> Turn<'a, T> {
     fn refuse_late(&mut self, toll: usize, start: Option<Time>, statuses: Few<Status>) -> Next<'a, T> {
         // A wait as long as this one is long enough when it begins later by what was missing.
         let missing = start.zip(self.by(toll)).map(|(start, by)| hint(nanos(start - by)));
-        self.refuse(Reason::Late { retry_after: missing }, toll, statuses)
+        let reason = match missing {
+            Some(retry_after) => Reason::Late { retry_after },
+            None => Reason::TimedOut { waited: self.waited() },
+        };
+        self.refuse(reason, toll, statuses)
     }
 
     fn refuse(&mut self, reason: Reason, toll: usize, statuses: Few<Status>) -> Next<'a, T> {
+        self.stop(Refused::new(reason, &self.order, toll, statuses))
+    }
+
+    fn stop(&mut self, refused: Refused) -> Next<'a, T> {
         self.step_out(Leaving::GaveUp);
         self.stage = Stage::Over;
-        let (by, statuses) = (self.order.charge_of(toll), self.order.spread(statuses));
-        Next::Stop(Ending::Refused(Refused::new(reason, by, statuses)))
+        Next::Stop(Ending::Refused(refused))
     }
 
     /// The latest time at which the turn may come.
@@ -230,7 +237,7 @@ impl<'a, T: WaitAt> Turn<'a, T> {
 
     /// When it gives up standing in line: a slot that nobody knows the time of is not waited for any longer than asked.
     fn stays_until(&self, toll: usize) -> Option<Time> {
-        let is_slot = self.order.tolls.get(toll).is_some_and(|toll| self.at.queue(&toll.bucket).is_some());
+        let is_slot = self.order.tolls.get(toll).is_some_and(|toll| self.at.turns(&toll.bucket).is_slots());
         self.by(toll).map(|by| if is_slot { by } else { by + LAG })
     }
 

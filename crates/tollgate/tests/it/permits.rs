@@ -160,8 +160,8 @@ fn whoever_waits_for_a_slot_gives_up_when_told_to() {
     assert_eq!(tasks.order(), [1, 0]);
     assert_eq!(tasks.millis(), [1_000, 2_000]);
     let refused: &Refused = tasks.done[0].2.as_ref().unwrap_err();
-    assert_eq!(refused.reason(), Reason::Late { retry_after: None });
-    assert_eq!(refused.to_string(), "the turn would come later than the wait allows");
+    assert_eq!(refused.reason(), Reason::TimedOut { waited: SECOND });
+    assert_eq!(refused.to_string(), "the turn did not come within 1.000s");
 }
 
 #[test]
@@ -219,6 +219,22 @@ fn a_permit_comes_back_once() {
     drop(late);
     assert_eq!(free(&limiter), 0, "the other one's slot is its own");
     drop(other);
+    assert_eq!(free(&limiter), 1);
+}
+
+/// Whoever only waits has no hand to hold a slot with, and does not.
+#[test]
+fn waiting_for_a_slot_does_not_hold_it() {
+    let (limiter, clock) = slots(1, 10);
+    limiter.wait().blocking().unwrap();
+    assert_eq!(free(&limiter), 1);
+    let held = limiter.enter().blocking().unwrap();
+    let mut tasks = Tasks::on(&clock);
+    tasks.start(limiter.wait());
+    tasks.start(limiter.wait_owned());
+    drop(held);
+    tasks.run();
+    assert_eq!(tasks.order(), [0, 1]);
     assert_eq!(free(&limiter), 1);
 }
 

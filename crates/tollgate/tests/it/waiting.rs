@@ -117,9 +117,7 @@ fn a_wait_that_cannot_be_in_time_is_refused_at_once_and_costs_nothing() {
             twins.start(limiter.wait().up_to(Duration::from_millis(1)));
             twins.done.pop().expect("answered at once").2.expect_err("not in a millisecond")
         };
-        let Reason::Late { retry_after: Some(retry_after) } = refused.reason() else {
-            panic!("{limit:?}: {refused}")
-        };
+        let Reason::Late { retry_after } = refused.reason() else { panic!("{limit:?}: {refused}") };
         assert_eq!(limiter.peek(1), before, "{limit:?}: a refused wait left something");
         assert_eq!(clock.now(), started);
 
@@ -255,7 +253,7 @@ fn more_than_the_limit_ever_gives_is_refused_at_once() {
         let mut tasks = Tasks::on(&clock);
         tasks.start(limiter.wait().cost(4));
         let (_, _, result) = tasks.done.pop().expect("at once");
-        assert_eq!(result.unwrap_err().reason(), Reason::Never, "{limit:?}");
+        assert_eq!(result.unwrap_err().reason(), Reason::Never { cost: 4, most: 3 }, "{limit:?}");
     }
 }
 
@@ -407,6 +405,10 @@ fn every_charge_of_a_set_may_say_how_long_it_waits() {
     assert_eq!((refused.denied_by(), refused.retry_after()), (0, Some(SECOND / 2)));
     assert_eq!(refused.statuses().len(), 2);
     assert_eq!(
+        refused.to_string(),
+        "the turn would come later than the wait allows; try again in 500.000ms (charge 0 of the set)"
+    );
+    assert_eq!(
         store.peek(&[Charge::new(&slow, ())]).unwrap().retry_after(),
         Some(SECOND),
         "it did not pay twice"
@@ -455,6 +457,36 @@ fn a_reservation_comes_back_until_it_is_due() {
     assert!(turn.is_due());
     assert!(!turn.cancel(), "spent");
     assert_eq!(limiter.peek(1).retry_after(), Some(SECOND / 10));
+}
+
+#[test]
+fn a_limit_that_cannot_book_says_so() {
+    let (window, _clock) = limiter(FixedWindow::new(3, 60 * SECOND).unwrap());
+    let _booked = window.reserve(3, 100 * SECOND).unwrap();
+    let refused = window.reserve(1, 100 * SECOND).unwrap_err();
+    assert_eq!(refused.retry_after(), Some(60 * SECOND));
+    assert_eq!(
+        refused.to_string(),
+        "there is no room now, and this limit is not booked ahead; try again in 60.000s"
+    );
+
+    let (slots, _clock) = limiter(Concurrency::new(1, SECOND).unwrap());
+    let held = slots.reserve(1, SECOND).unwrap();
+    let refused = slots.reserve(1, SECOND).unwrap_err();
+    assert_eq!(refused.reason(), Reason::NoRoom { retry_after: None });
+    assert_eq!(refused.to_string(), "every slot is held, and slots are not booked ahead");
+    assert!(held.cancel(), "the slot came back");
+    assert_eq!(slots.peek(0).remaining(), 1);
+}
+
+/// Work that failed after its turn had come did not cost anything.
+#[test]
+fn settling_for_nothing_gives_everything_back() {
+    let (limiter, _clock) = limiter(bucket(10, 10));
+    let turn = limiter.reserve(10, SECOND).unwrap();
+    assert!(turn.is_due());
+    turn.settle(0);
+    assert_eq!(limiter.peek(0).remaining(), 10);
 }
 
 #[test]
