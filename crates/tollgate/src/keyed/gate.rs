@@ -7,7 +7,9 @@ use crate::{
     key::Key,
     step::{concurrency::PermitId, taken::Taken, turns::Turns},
     time::Time,
-    wait::{Asked, At, Bucket, Few, Gate, Order, Permit, Refused, Reservation, Room, View, Wait, WaitAt},
+    wait::{
+        Asked, At, Bucket, Few, Gate, Goes, Order, Permit, Refused, Reservation, Room, View, Wait, WaitAt,
+    },
 };
 use std::{sync::Arc, time::Duration};
 
@@ -113,6 +115,14 @@ impl<C: Clock + Send + Sync> Gate for KeyedLimiter<C> {
 
     fn peek(&self, order: &Order) -> Few<Status> {
         Gate::peek(&self.store, order)
+    }
+
+    fn goes_at(&self, bucket: &Bucket, units: u32, now: Time) -> Option<Option<Goes>> {
+        self.store.goes_at(bucket, units, now)
+    }
+
+    fn first_expiry(&self, bucket: &Bucket) -> Option<u64> {
+        self.store.first_expiry(bucket)
     }
 
     fn look(&self, bucket: &Bucket) -> Option<View> {

@@ -4,12 +4,21 @@ use super::{Charging, Limiter};
 use crate::{
     clock::Clock,
     decision::Status,
-    step::{concurrency::PermitId, taken::Taken, turns::Turns},
+    step::{
+        State,
+        concurrency::PermitId,
+        taken::{Taken, Trace},
+        turns::Turns,
+    },
     store::Edition,
-    sync::{Ordering::Relaxed, Word},
+    sync::{
+        Ordering::{Acquire, Relaxed},
+        Word,
+    },
     time::Time,
     wait::{
-        Asked, At, Bucket, Few, Gate, Order, Permit, Refused, Reservation, Room, Toll, View, Wait, WaitAt,
+        Asked, At, Bucket, Changed, Few, Gate, Goes, Order, Permit, Refused, Reservation, Room, Toll, View,
+        Wait, WaitAt,
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -96,22 +105,35 @@ impl<C: Clock> Limiter<C> {
     #[cold]
     pub(super) fn decide_behind_the_line(&self, cost: u32, now: Time, charging: Charging) -> Status {
         let decide = |cost, charging| self.decide_at_rest(&mut self.rest(), cost, None, now, charging).0;
-        match self.room.goes_at(Bucket::Only.line(), cost, now, || Some(self.view())) {
+        if self.room.watch(Bucket::Only.line(), now) == Changed::Yes {
+            self.update(|_, _, _| ());
+        }
+        match self.behind_the_line(cost, now) {
             None => decide(cost, charging),
             Some(goes) => {
-                let in_so_long = goes.known().map(|at| at.nanos_since(now));
+                let patience = self.numbers.step().patience();
+                let in_so_long = goes.map(|goes| goes.pass_at(patience).nanos_since(now));
                 decide(cost, Charging::No).behind(decide(0, Charging::No), in_so_long)
             }
         }
     }
 
+    /// When a charge could go behind the line: see [`Gate::goes_at`].
+    fn behind_the_line(&self, units: u32, now: Time) -> Option<Option<Goes>> {
+        let slots = self.numbers.step().turns().is_slots();
+        self.room.goes_at(Bucket::Only.line(), units, now, || (!slots).then(|| self.view()))
+    }
+
     /// Books by the word alone, where nothing else decides and nobody is at it. `None` is not an answer: ask at rest.
     fn book_word(&self, cost: u32, up_to: u64, now: Time) -> Option<(Status, Taken)> {
+        let epoch = self.epoch.load(Acquire);
         let (edition, narrow) = self.numbers.read();
         let word = Word(&self.hot.word);
         let value = word.glance()?;
-        let (status, next) = narrow?.ask(value, now, cost, Some(up_to)).ok()?;
-        let taken = Taken { units: cost, ..Taken::default() };
+        let (status, next) = narrow.as_ref()?.ask(value, now, cost, Some(up_to)).ok()?;
+        let narrow = narrow?;
+        let trace = Trace::After(narrow.widen(next, self.birth));
+        let taken = Taken { units: cost, trace, epoch, ..Taken::default() };
         if status.is_deny() || cost == 0 {
             return self.numbers.is_current(edition).then_some((status, taken));
         }
@@ -124,11 +146,19 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// Gives back by the word alone, likewise. Whether it did; then there is no line, and nobody to be told.
-    fn refund_word(&self, units: u32) -> bool {
+    fn give_back_word(&self, taken: &Taken) -> bool {
         let (edition, narrow) = self.numbers.read();
         let now = self.never_back(self.clock.now());
+        let Trace::After(after) = taken.trace else { return false };
         let Some((narrow, value)) = narrow.zip(Word(&self.hot.word).glance()) else { return false };
-        narrow.refund(value, now, units).is_ok_and(|next| self.write_word(edition, value, next))
+        let next = narrow.give_back(value, now, narrow.narrow(after, self.birth), taken.units);
+        // The word and the epoch change together, under the word's lock.
+        next.is_ok_and(|next| self.is_of_now(taken) && self.write_word(edition, value, next))
+    }
+
+    /// Whether there was no reset or change since.
+    fn is_of_now(&self, taken: &Taken) -> bool {
+        self.epoch.load(Acquire) == taken.epoch
     }
 
     /// Writes the word, if it and the numbers are still what the new one was made from.
@@ -201,6 +231,17 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
         order.tolls.iter().map(|toll| self.peek(toll.units())).collect()
     }
 
+    fn goes_at(&self, _: &Bucket, units: u32, now: Time) -> Option<Option<Goes>> {
+        self.behind_the_line(units, now)
+    }
+
+    fn first_expiry(&self, _: &Bucket) -> Option<u64> {
+        self.update(|_, state, at| match state {
+            State::Holders(holders) => holders.first_in(at),
+            _ => None,
+        })
+    }
+
     fn look(&self, _: &Bucket) -> Option<View> {
         Some(self.view())
     }
@@ -218,13 +259,17 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
     }
 
     fn give_back(&self, _: &Bucket, taken: &Taken) {
-        if taken.granted == 0 && self.refund_word(taken.units) {
+        if taken.granted == 0 && self.give_back_word(taken) {
             return;
         }
         {
             let mut rest = self.rest();
             rest.granted = rest.granted.saturating_add(taken.granted);
-            self.with_state(&mut rest, self.clock.now(), |step, state, at| step.give_back(state, at, taken));
+            self.with_state(&mut rest, self.clock.now(), |step, state, at| {
+                if self.is_of_now(taken) {
+                    step.give_back(state, at, taken);
+                }
+            });
         }
         self.nudge();
     }

@@ -52,6 +52,8 @@ pub struct Limiter<C = SystemClock> {
     /// a line. Changed under the mutex.
     parked: AtomicBool,
     rest: Mutex<Rest>,
+    /// Counts resets and changes: what was taken before one is not given back after it.
+    epoch: AtomicU64,
     /// Who waits, where turns cannot be booked.
     room: Room,
 }
@@ -110,6 +112,7 @@ impl<C: Clock> Limiter<C> {
                 banned_until: Time::ZERO,
                 next_permit: PermitId::FIRST,
             }),
+            epoch: AtomicU64::new(0),
             room: Room::default(),
         }
     }
@@ -153,7 +156,10 @@ impl<C: Clock> Limiter<C> {
 
     /// Forgets what was used. A grant or a ban stays.
     pub fn reset(&self) {
-        self.update(|step, state, _| *state = step.unseen());
+        self.update(|step, state, _| {
+            *state = step.unseen();
+            self.epoch.fetch_add(1, Release);
+        });
         self.nudge();
     }
 
@@ -199,6 +205,7 @@ impl<C: Clock> Limiter<C> {
         let step = Step::new(&to.into());
         let mut rest = self.rest();
         self.turn_over(&mut rest, step, self.never_back(self.clock.now()));
+        self.epoch.fetch_add(1, Release);
         drop(rest);
         self.nudge();
     }
@@ -282,7 +289,7 @@ impl<C: Clock> Limiter<C> {
             }
             (answer.status, taken)
         });
-        taken.granted = paid;
+        (taken.granted, taken.epoch) = (paid, self.epoch.load(Acquire));
         let left = if status.is_deny() { rest.granted } else { rest.granted - paid };
         status.add_remaining(left);
         if !status.is_deny() && cost > 0 && charging == Charging::Yes {

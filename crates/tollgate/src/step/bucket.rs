@@ -100,6 +100,13 @@ impl Bucket {
         to_words(due.max(now).max(self.unseen))
     }
 
+    /// Takes back what time has not earned since of a charge that was made, and left the bucket due at `after`.
+    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
+        let now = self.line(at);
+        let there = from_words(after).saturating_sub(now).min(self.credits(units));
+        to_words(self.due(words, now).saturating_sub(there).max(now).max(self.unseen))
+    }
+
     /// Uses `units` whether they are there or not, as far as a booking can go.
     pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
         let now = self.line(at);

@@ -73,6 +73,25 @@ impl Log {
         }
     }
 
+    /// The time under which a charge made now is entered.
+    pub(crate) fn entry_time(&self, events: &Events, at: Moment) -> u64 {
+        self.entered(self.now(events, at))
+    }
+
+    /// Takes up to `units` off the entry of that time, if it is still there.
+    pub(crate) fn give_back(&self, events: &mut Events, at: Moment, time: u64, units: u32) {
+        events.forget(self.now(events, at), self.window);
+        let start = events.entries.partition_point(|(entered, _)| *entered < time);
+        let mut left = units;
+        for (entered, there) in events.entries.range_mut(start..) {
+            let taken = if *entered == time { left.min(*there) } else { 0 };
+            *there -= taken;
+            left -= taken;
+            events.used -= u64::from(taken);
+        }
+        events.entries.retain(|(_, there)| *there > 0);
+    }
+
     pub(crate) fn idle_in(&self, events: &Events, at: Moment) -> u64 {
         events.newest(0).map_or(0, |time| self.leaves_in(time, at))
     }

@@ -118,6 +118,11 @@ impl FixedWindow {
         [words[0], open.used.saturating_sub(units.into())]
     }
 
+    /// Takes a charge back that left `after` behind, if that window is still open.
+    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
+        if self.open(words, at).place + 1 == after[0] { self.refund(words, at, units) } else { words }
+    }
+
     /// Uses `units` of the open window, above the limit too.
     pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
         let open = self.open(words, at);

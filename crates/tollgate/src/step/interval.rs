@@ -72,6 +72,12 @@ impl Interval {
         }
     }
 
+    /// Takes back what was not refilled since of a charge that left `after` behind.
+    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
+        let there = self.level(after, at).consumed.min(units.into());
+        self.refund(words, at, u32::try_from(there).unwrap_or(u32::MAX))
+    }
+
     /// Uses `units` whether they are there or not.
     pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
         let level = self.level(words, at);

@@ -110,15 +110,16 @@ impl Narrow {
         Some((self.status(Verdict::Deny(level.wrapping_sub(self.free)), due.wrapping_sub(now)), due))
     }
 
-    /// The word with `units` taken back, never below no use.
-    pub(crate) fn refund(&self, word: u64, now: Time, units: u32) -> Result<u64, Outgrown> {
+    /// As [`Bucket::give_back`], for a charge that left the word `after` behind.
+    pub(crate) fn give_back(&self, word: u64, now: Time, after: u64, units: u32) -> Result<u64, Outgrown> {
         let elapsed = now.as_nanos().saturating_sub(self.origin);
         if elapsed > self.span {
             return Err(Outgrown);
         }
-        let untouched = elapsed.wrapping_mul(self.earn).max(self.unseen);
-        let given = u64::from(units).saturating_mul(self.price);
-        Ok(word.max(untouched).saturating_sub(given).max(untouched))
+        let line = elapsed.wrapping_mul(self.earn);
+        let there = after.saturating_sub(line).min(u64::from(units).saturating_mul(self.price));
+        let untouched = line.max(self.unseen);
+        Ok(word.max(untouched).saturating_sub(there).max(untouched))
     }
 
     #[inline(always)]
@@ -283,9 +284,11 @@ mod tests {
                 if !status.is_deny() && cost > 0 {
                     (wide, word) = (expected.next, next);
                 }
+                // What an earlier charge took is given back.
                 if cost % 5 == 4 {
-                    wide = bucket.refund(wide, ask.at, cost / 2);
-                    word = narrow.refund(word, at, cost / 2).unwrap();
+                    let (after, birth) = (expected.next, Time::from_nanos(77));
+                    wide = bucket.give_back(wide, ask.at, after, cost / 2);
+                    word = narrow.give_back(word, at, narrow.narrow(after, birth), cost / 2).unwrap();
                 }
             }
         }

@@ -68,6 +68,11 @@ impl SlidingCounter {
         write(Counters { current: counters.current.saturating_sub(units), ..counters })
     }
 
+    /// Takes a charge back that left `after` behind, if that window is still the current one.
+    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
+        if self.counters(words, at).window == after[0] { self.refund(words, at, units) } else { words }
+    }
+
     /// Uses `units` of the current window, above the limit too.
     pub(crate) fn owe(&self, words: Words, at: Moment, units: u32) -> Words {
         let counters = self.counters(words, at);

@@ -126,7 +126,7 @@ impl Smooth {
         Answer { status, next: write(after) }
     }
 
-    fn spend(&self, held: Stored, cost: u32) -> Stored {
+    pub(super) fn spend(&self, held: Stored, cost: u32) -> Stored {
         if self.stable == 0.0 {
             return held;
         }

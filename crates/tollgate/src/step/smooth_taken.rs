@@ -51,6 +51,18 @@ impl Smooth {
         write(Stored { next, permits: (held.permits + taken.permits).min(self.max) })
     }
 
+    /// Of what a charge took that left `after` behind, what it would not have taken had it cost `actual`.
+    pub(crate) fn part_of(&self, all: Taken, after: Words, actual: u32) -> Taken {
+        if actual == 0 {
+            return all;
+        }
+        let after = self.read(after);
+        let before =
+            Stored { next: after.next.saturating_sub(all.micros), permits: after.permits + all.permits };
+        let really = self.spend(before, actual);
+        Taken { micros: after.next.saturating_sub(really.next), permits: really.permits - after.permits }
+    }
+
     /// What a charge took when `from` permits could be stored, in these numbers: time stands and permits keep their fraction,
     /// as they do when a state is converted.
     pub(crate) fn convert_taken(&self, from: f64, taken: Taken) -> Taken {

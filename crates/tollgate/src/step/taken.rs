@@ -1,7 +1,17 @@
 //! What a charge took, so that it can be given back as it was taken or paid for at its real cost.
 //!
-//! A turn that is cancelled gives its units back. For most steps that is a refund of so many units. A smooth limiter's
-//! permits have prices that depend on how many were stored, so there the charge remembers what it moved.
+//! A refund by hand takes units off the newest use, whosever that is. A turn that is given up must do better: others may have
+//! come since, time may have paid for part of it, its window may be over. So the charge remembers where it left the bucket,
+//! and gives back what is still there of it, never more:
+//!
+//! - a bucket: what time has not earned since, at most `charged due point - now`;
+//! - a window or a counter: all of it while that window is open, nothing afterwards;
+//! - a log: off the entry that it made, while that is in the log;
+//! - a smooth limiter, whose permits have prices that depend on how many were stored: what the charge moved
+//!   ([`smooth_taken`](super::smooth_taken)).
+//!
+//! What was taken before a reset, a change of numbers or the eviction of a live key is not given back: it may not be there any
+//! more, or not be the same.
 
 use super::{Answer, Ask, Moment, State, Step, Words, smooth};
 
@@ -12,40 +22,69 @@ pub struct Taken {
     pub(crate) granted: u32,
     /// Units of the limit's own.
     pub(crate) units: u32,
-    /// What a smooth limiter's charge moved, and how many permits could be stored then.
-    pub(crate) smooth: Option<(smooth::Taken, f64)>,
+    pub(crate) trace: Trace,
+    /// Between which resets and changes.
+    pub(crate) epoch: u64,
+}
+
+/// What the charge left behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Trace {
+    #[default]
+    Nothing,
+    /// The words that followed it; of a log, the time of its entry.
+    After(Words),
+    /// What it moved, the words that followed it, and what it cost.
+    Smooth(smooth::Taken, Words, u32),
 }
 
 impl Taken {
     /// So many of its units: the limit's own first, which were spent last.
     pub(crate) fn part(&self, units: u32) -> Self {
-        if units == self.units + self.granted {
-            return *self;
-        }
         let own = units.min(self.units);
-        Self { granted: (units - own).min(self.granted), units: own, smooth: None }
+        Self { granted: (units - own).min(self.granted), units: own, ..*self }
     }
 }
 
 impl Step {
     /// What the charge that was answered with `answer` takes from a bucket in this state.
     pub(crate) fn taken(&self, before: &State, ask: &Ask, answer: &Answer) -> Taken {
-        let smooth = match (self, before) {
-            (Self::Smooth(_, it), State::Words(words)) if ask.cost > 0 => {
-                Some((it.taken(*words, ask.at, answer.next), it.max()))
+        let trace = match (self, before) {
+            _ if ask.cost == 0 => Trace::Nothing,
+            (Self::Smooth(_, it), State::Words(words)) => {
+                Trace::Smooth(it.taken(*words, ask.at, answer.next), answer.next, ask.cost)
             }
-            _ => None,
+            (Self::Log(it), State::Events(events)) => Trace::After([it.entry_time(events, ask.at), 0]),
+            (Self::Concurrency(_), _) => Trace::Nothing,
+            _ => Trace::After(answer.next),
         };
-        Taken { granted: 0, units: ask.cost, smooth }
+        Taken { units: ask.cost, trace, ..Taken::default() }
     }
 
-    /// Gives back what a charge took, never below no use.
+    /// Gives back what is still there of what a charge took.
     pub(crate) fn give_back(&self, state: &mut State, at: Moment, taken: &Taken) {
-        match (self, taken.smooth, state) {
-            (Self::Smooth(_, it), Some((taken, max)), State::Words(words)) => {
-                *words = it.give_back(*words, at, it.convert_taken(max, taken));
+        match (self, taken.trace, state) {
+            (Self::Log(it), Trace::After([time, _]), State::Events(events)) => {
+                it.give_back(events, at, time, taken.units);
             }
-            (_, _, state) => self.refund(state, at, taken.units),
+            (Self::Smooth(_, it), Trace::Smooth(all, after, cost), State::Words(words)) => {
+                let part = it.part_of(all, after, cost.saturating_sub(taken.units));
+                *words = it.give_back(*words, at, part);
+            }
+            (_, Trace::After(after), State::Words(words)) => {
+                *words = self.give_back_words(*words, at, after, taken.units);
+            }
+            _ => {}
+        }
+    }
+
+    fn give_back_words(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
+        match self {
+            Self::Bucket(_, it) => it.give_back(words, at, after, units),
+            Self::Interval(it) => it.give_back(words, at, after, units),
+            Self::FixedWindow(it) => it.give_back(words, at, after, units),
+            Self::SlidingCounter(it) => it.give_back(words, at, after, units),
+            Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => words,
         }
     }
 

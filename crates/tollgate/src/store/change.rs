@@ -23,9 +23,11 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know the limit.
     pub fn change(&self, limit: &LimitHandle, to: impl Into<Limit>) -> Result<(), StoreError> {
-        let _one = self.changing();
+        let one = self.changing();
         let entry = self.known(limit)?;
         self.turn_over(entry, Step::new(&to.into()), self.clock.now());
+        entry.begin_epoch();
+        drop(one);
         self.room.nudge_all(self.clock.now());
         Ok(())
     }
@@ -35,7 +37,7 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know the limit.
     pub fn remove(&self, limit: &LimitHandle) -> Result<(), StoreError> {
-        let _one = self.changing();
+        let one = self.changing();
         let entry = self.known(limit)?;
         // A later limit under the same tag must not find these; nor may a charge under way enter new ones.
         entry.retire();
@@ -55,6 +57,7 @@ impl<C: Clock> MemoryStore<C> {
         limits[usize::from(entry.tag)] = None;
         self.limits.store(Arc::new(limits));
         self.extras.lock(self.clock.now()).forget(entry.tag);
+        drop(one);
         self.room.nudge_all(self.clock.now());
         Ok(())
     }

@@ -10,7 +10,10 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
 };
 
@@ -25,6 +28,9 @@ pub(crate) struct Entry {
     pub(super) tables: Arc<Tables>,
     pub(super) extras: Arc<ExtraCount>,
     retired: AtomicBool,
+    /// Counts resets, changes and evictions: what was taken before one is not given back after it. One for all keys, since
+    /// they are rare and keys are many.
+    epoch: AtomicU64,
     /// States that a change of form took out of a table, until their keys come for them; by fingerprint and tag.
     inherited: Mutex<HashMap<u64, State>>,
     inherits: AtomicUsize,
@@ -58,6 +64,7 @@ impl Entry {
             tables,
             extras: Arc::default(),
             retired: AtomicBool::new(false),
+            epoch: AtomicU64::new(0),
             inherited: Mutex::default(),
             inherits: AtomicUsize::new(0),
             inherited_until: AtomicU64::new(0),
@@ -67,6 +74,16 @@ impl Entry {
     /// Which store made it.
     pub(super) const fn store(&self) -> u64 {
         self.store
+    }
+
+    /// Between which resets, changes and evictions it is now.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(Acquire)
+    }
+
+    /// What was taken until now is not given back any more.
+    pub(super) fn begin_epoch(&self) {
+        self.epoch.fetch_add(1, Release);
     }
 
     /// Says that the limit was removed.

@@ -14,7 +14,8 @@ use crate::{
     step::{State, Step, concurrency::PermitId, taken::Taken, turns::Turns},
     time::Time,
     wait::{
-        Asked, At, Bucket, Few, Gate, Order, Permit, Reservation, Room, Toll, View, Wait, WaitAt, WaitError,
+        Asked, At, Bucket, Changed, Few, Gate, Goes, Order, Permit, Reservation, Room, Toll, View, Wait,
+        WaitAt, WaitError,
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -106,10 +107,11 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
             Some(Toll { bucket: Bucket::Of(limit, part.print), cost: part.cost, up_to: part.up_to })
         });
         let tolls: Few<Toll> = tolls.collect();
+        let of = toll_of.into_iter().zip(charges.iter().map(|charge| charge.cost)).collect();
         Ok(match (tolls, charges.len()) {
-            (tolls @ Few::One(_), 1) => Order { tolls, toll_of: Vec::new() },
-            (Few::One(toll), _) => Order { tolls: Few::Many(vec![toll]), toll_of },
-            (tolls, _) => Order { tolls, toll_of },
+            (tolls @ Few::One(_), 1) => Order { tolls, charges: Vec::new() },
+            (Few::One(toll), _) => Order { tolls: Few::Many(vec![toll]), charges: of },
+            (tolls, _) => Order { tolls, charges: of },
         })
     }
 }
@@ -128,9 +130,15 @@ impl<C: Clock> MemoryStore<C> {
             .iter()
             .map(|part| {
                 let units = u32::try_from(part.cost).unwrap_or(u32::MAX);
-                let look = || Some(self.view(part.entry, part.print));
-                let asks = || self.room.goes_at(part.print.full(), units, now, look);
-                (units > 0).then(asks).flatten()
+                if units == 0 {
+                    return None;
+                }
+                if self.room.watch(part.print.full(), now) == Changed::Yes {
+                    part.entry.extras.remove_line();
+                }
+                let up_to = part.up_to.unwrap_or_else(|| part.entry.numbers.step().patience());
+                let goes = self.behind_the_line(part.entry, part.print, units, now)?;
+                Some(goes.map(|goes| goes.pass_at(up_to).nanos_since(now)))
             })
             .collect();
         if goes.iter().all(Option::is_none) {
@@ -140,11 +148,17 @@ impl<C: Clock> MemoryStore<C> {
         let nothing: Vec<Part<'_>> = parts.iter().map(|part| Part { cost: 0, ..*part }).collect();
         let idle = self.decide_parts(&nothing, now, Mode::Peek);
         let statuses = asked.told.iter().zip(&idle.told).zip(goes).map(|((asked, idle), goes)| match goes {
-            Some(goes) => asked.status.behind(idle.status, goes.known().map(|at| at.nanos_since(now))),
+            Some(in_so_long) => asked.status.behind(idle.status, in_so_long),
             None if asked.status.is_deny() => asked.status,
             None => Status { verdict: asked.status.verdict, ..idle.status },
         });
         Some(statuses.collect())
+    }
+
+    /// When a charge could go behind the line: see [`Gate::goes_at`].
+    fn behind_the_line(&self, entry: &Entry, print: Print, units: u32, now: Time) -> Option<Option<Goes>> {
+        let slots = entry.numbers.step().turns().is_slots();
+        self.room.goes_at(print.full(), units, now, || (!slots).then(|| self.view(entry, print)))
     }
 
     fn view(&self, entry: &Entry, print: Print) -> View {
@@ -206,9 +220,8 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         };
         let now = parts.iter().fold(self.clock.now(), |now, part| part.entry.never_back(now));
         if let [part] = &parts[..]
-            && let Some(status) = self.book_shortly(part, now)
+            && let Some((status, taken)) = self.book_shortly(part, now)
         {
-            let taken = Taken { units: u32::try_from(part.cost).unwrap_or(u32::MAX), ..Taken::default() };
             return match &order.tolls {
                 Few::One(_) => Asked::new(Few::One(status), Few::One(taken), None, now),
                 Few::Many(_) => Asked::new(Few::Many(vec![status]), Few::Many(vec![taken]), None, now),
@@ -253,6 +266,19 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         }
     }
 
+    fn goes_at(&self, bucket: &Bucket, units: u32, now: Time) -> Option<Option<Goes>> {
+        let (entry, print) = self.bucket(bucket)?;
+        self.behind_the_line(entry, print, units, now)
+    }
+
+    fn first_expiry(&self, bucket: &Bucket) -> Option<u64> {
+        let (entry, print) = self.bucket(bucket)?;
+        self.update_at(entry, print, self.clock.now(), |_, state, at| match state {
+            State::Holders(holders) => holders.first_in(at),
+            _ => None,
+        })?
+    }
+
     fn look(&self, bucket: &Bucket) -> Option<View> {
         let (entry, print) = self.bucket(bucket)?;
         Some(self.view(entry, print))
@@ -284,20 +310,24 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
                 extra.granted = extra.granted.saturating_add(taken.granted);
             });
         }
-        self.update_bucket(bucket, |step, state, at| step.give_back(state, at, taken));
+        let Bucket::Of(limit, _) = bucket else { return };
+        self.update_bucket(bucket, |step, state, at| {
+            if limit.entry().epoch() == taken.epoch {
+                step.give_back(state, at, taken);
+            }
+        });
     }
 
     fn owe(&self, bucket: &Bucket, units: u32) {
         if units == 0 || self.update_bucket(bucket, |step, state, at| step.owe(state, at, units)).is_some() {
             return;
         }
-        // The key was forgotten. As much as fits brings it back, and what is missing is its debt.
+        // The key was forgotten: it gets a place again, for its debt.
         let Some((entry, print)) = self.bucket(bucket) else { return };
-        let fits = units.min(entry.numbers.step().limit());
-        let part = Part { entry, print, cost: fits.into(), up_to: None };
+        let part = Part { entry, print, cost: units.into(), up_to: None };
         let now = entry.never_back(self.clock.now());
-        self.decide_parts(std::slice::from_ref(&part), now, Mode::Charge);
-        self.update_bucket(bucket, |step, state, at| step.owe(state, at, units - fits));
+        drop(self.find_places(std::slice::from_ref(&part), now, Mode::Charge));
+        self.update_bucket(bucket, |step, state, at| step.owe(state, at, units));
     }
 
     fn leave(&self, bucket: &Bucket, permit: PermitId) {

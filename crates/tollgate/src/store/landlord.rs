@@ -62,11 +62,13 @@ impl<C: Clock> Landlord for Owner<'_, C> {
     }
 
     fn vacated(&self, tag: u16, words: [u64; 2], life: Life) {
+        let entry = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
         if life != Life::Idle {
             self.store.evicted.fetch_add(1, Relaxed);
+            // Should the key come back, its bucket is a fresh one: what was taken from the old one is not in it.
+            entry.iter().for_each(|entry| entry.begin_epoch());
         }
-        let boxed = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
-        if words[1] != 0 && boxed.is_some_and(|entry| entry.numbers.step().is_boxed()) {
+        if words[1] != 0 && entry.is_some_and(|entry| entry.numbers.step().is_boxed()) {
             self.store.arena.drop_state(words[1]);
         }
     }

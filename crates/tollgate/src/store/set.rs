@@ -288,7 +288,7 @@ impl<C: Clock> MemoryStore<C> {
                             permit.unwrap_or(PermitId::FIRST),
                         );
                     }
-                    told.taken.granted = told.granted;
+                    (told.taken.granted, told.taken.epoch) = (told.granted, part.entry.epoch());
                     if told.granted > 0
                         && let Some(given) = &mut given
                     {

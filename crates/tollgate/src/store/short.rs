@@ -17,7 +17,10 @@ use crate::{
     clock::Clock,
     decision::{DecidedBy, Status, Verdict},
     key::Key,
-    step::Ask,
+    step::{
+        Ask,
+        taken::{Taken, Trace},
+    },
     sync::Backoff,
     time::{Time, nanos},
 };
@@ -134,22 +137,34 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// Books a turn at a state of one word, where nothing else decides. `None` is not an answer: take the long way.
-    pub(super) fn book_shortly(&self, part: &Part<'_>, now: Time) -> Option<Status> {
-        let (entry, cost) = (part.entry, u32::try_from(part.cost).ok()?);
+    pub(super) fn book_shortly(&self, part: &Part<'_>, now: Time) -> Option<(Status, Taken)> {
+        let (entry, units) = (part.entry, u32::try_from(part.cost).ok()?);
         let mut backoff = Backoff::default();
-        while !entry.extras.any() && entry.numbers.read().1.is_some() {
-            match self.try_short(entry, &part.print, cost, part.up_to, now, Mode::Charge) {
-                Short::Decided(status) => {
-                    if !C::MONOTONIC && cost > 0 && !status.is_deny() {
-                        entry.remember(now);
-                    }
-                    return Some(status);
-                }
-                Short::Again => backoff.wait(),
-                Short::Elsewhere => break,
+        loop {
+            let epoch = entry.epoch();
+            let (edition, narrow) = entry.numbers.read();
+            let narrow = narrow.filter(|_| !entry.extras.any() && !entry.has_heirs())?;
+            let slot = entry.tables.narrow().locate(&part.print)?;
+            let word = slot.word().read();
+            let (status, next) = narrow.ask(word, now, units, part.up_to).ok()?;
+            let charges = !status.is_deny() && units > 0;
+            if charges && !slot.word().try_lock(word) {
+                backoff.wait();
+                continue;
             }
+            let current = slot.is_of(&part.print) && entry.numbers.is_current(edition);
+            if charges {
+                slot.word().unlock(if current { next } else { word });
+            }
+            if !current {
+                return None;
+            }
+            if charges && !C::MONOTONIC {
+                entry.remember(now);
+            }
+            let trace = Trace::After(narrow.widen(next, entry.birth));
+            return Some((status, Taken { units, trace, epoch, granted: 0 }));
         }
-        None
     }
 
     /// One unit for each key, the first bucket of a few keys fetched at a time.

@@ -42,7 +42,10 @@ impl<C: Clock> MemoryStore<C> {
     /// Where the store does not know the limit.
     pub fn reset<'k>(&self, limit: &LimitHandle, key: impl Into<Key<'k>>) -> Result<(), StoreError> {
         let now = self.clock.now();
-        self.update(limit, key.into(), now, |step, state, _| *state = step.unseen())?;
+        self.update(limit, key.into(), now, |step, state, _| {
+            *state = step.unseen();
+            limit.entry().begin_epoch();
+        })?;
         Ok(())
     }
 

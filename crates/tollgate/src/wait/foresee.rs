@@ -22,23 +22,32 @@ pub struct View {
     pub(crate) granted: u32,
 }
 
+/// When a charge goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Goes {
+    /// When it is made: for one that books, before it starts.
+    pub(crate) made: Time,
+    pub(crate) start: Time,
+}
+
+impl Goes {
+    /// When it would pass if it may wait for so many nanoseconds.
+    pub(crate) fn pass_at(self, up_to: u64) -> Time {
+        self.made.max(Time::from_nanos(self.start.as_nanos().saturating_sub(up_to)))
+    }
+}
+
 /// A hint is exact: what is refused passes when it is asked again then.
 const TRIES: usize = 3;
 
 impl View {
-    /// When a charge of so many units would start if it came at `now`, or as soon after that as there is room; `None` where
+    /// When a charge of so many units would go if it came at `now`, or as soon after that as there is room; `None` where
     /// nobody can say.
-    pub(crate) fn start(&self, units: u32, now: Time) -> Option<Time> {
-        self.find(units, now).map(|found| found.start)
+    pub(crate) fn goes(&self, units: u32, now: Time) -> Option<Goes> {
+        self.find(units, now).map(|found| Goes { made: found.now, start: found.start })
     }
 
-    /// When a charge would pass that does not wait: at its start, unless the limit itself makes it wait for its pace.
-    pub(crate) fn pass_at(&self, units: u32, now: Time) -> Option<Time> {
-        let found = self.find(units, now)?;
-        Some(if self.step.patience() > 0 { found.now } else { found.start })
-    }
-
-    /// The same, and makes the charge.
+    /// The same, and makes the charge; when it starts.
     pub(crate) fn serve(&mut self, units: u32, now: Time) -> Option<Time> {
         let found = self.find(units, now)?;
         if found.ask.cost > 0 {
@@ -52,14 +61,6 @@ impl View {
     /// Takes units back that were foreseen to be used.
     pub(crate) fn refund(&mut self, units: u32) {
         self.step.refund(&mut self.state, self.at, units);
-    }
-
-    /// Nanoseconds until the first holder's time is up, where slots are held.
-    pub(crate) fn first_expiry(&self) -> Option<u64> {
-        match &self.state {
-            State::Holders(holders) => holders.first_in(self.at),
-            _ => None,
-        }
     }
 
     /// Later by so many nanoseconds.

@@ -107,12 +107,14 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
 
     /// By the shortest way, if there is room and nobody waits.
     fn try_at_once(&mut self) -> Option<G> {
-        let Ok(turn) = &self.turn else { return None };
+        let Ok(turn) = &mut self.turn else { return None };
         if !std::mem::take(&mut self.is_fresh) {
             return None;
         }
         let status = turn.gate().ask_quickly(&turn.order)?;
-        Some(G::from_status(turn.gate(), &turn.order, status))
+        let granted = G::from_status(turn.gate(), &turn.order, status);
+        turn.end();
+        Some(granted)
     }
 
     /// The result; or until when to sleep.

@@ -1,10 +1,10 @@
 //! What can be waited at: one bucket, or the buckets of a store.
 
 use super::{
-    foresee::View,
+    foresee::{Goes, View},
     order::{Bucket, Few, Order, Toll},
     refused::Ending,
-    room::Room,
+    room::{Changed, Room},
 };
 use crate::{
     clock::Clock,
@@ -35,11 +35,18 @@ pub trait Gate: Send + Sync {
     /// How every charge stands, making none.
     fn peek(&self, order: &Order) -> Few<Status>;
 
+    /// When a charge could go that comes now, behind everybody who stands there: `None` where nobody does, `Some(None)` where
+    /// nobody knows.
+    fn goes_at(&self, bucket: &Bucket, units: u32, now: Time) -> Option<Option<Goes>>;
+
     /// The bucket as it is now; `None` where there is none any more.
     fn look(&self, bucket: &Bucket) -> Option<View>;
 
     /// How turns are had there.
     fn turns(&self, bucket: &Bucket) -> Turns;
+
+    /// Nanoseconds until the first holder's time is up, where slots are held.
+    fn first_expiry(&self, bucket: &Bucket) -> Option<u64>;
 
     /// There is a line now: whoever does not wait must not overtake it by the short way.
     fn line_forms(&self, bucket: &Bucket);
@@ -181,12 +188,44 @@ impl<'a> Deref for AnyGate<'a> {
 
 /// Gives back everything that was charged, slots included.
 pub(crate) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
+    leave(gate, tolls, booked.permit);
     for (toll, taken) in tolls.iter().zip(booked.taken.iter()) {
-        if !gate.turns(&toll.bucket).is_slots() {
-            gate.give_back(&toll.bucket, taken);
+        gate.give_back(&toll.bucket, taken);
+    }
+}
+
+/// Looks whether somebody at its buckets holds up everybody else, see [`line`](super::line).
+pub(crate) fn watch(gate: &dyn Gate, order: &Order, now: Time) {
+    if !gate.room().any() {
+        return;
+    }
+    for toll in &*order.tolls {
+        if gate.room().watch(toll.bucket.line(), now) == Changed::Yes {
+            gate.line_ends(&toll.bucket);
         }
     }
-    leave(gate, tolls, booked.permit);
+}
+
+/// When slots that are held through a wait are to be renewed.
+pub(crate) fn renews_at(
+    gate: &dyn Gate,
+    tolls: &[Toll],
+    permit: Option<PermitId>,
+    now: Time,
+) -> Option<Time> {
+    let max_hold = |toll: &Toll| match gate.turns(&toll.bucket) {
+        Turns::Slots { max_hold, .. } => Some(max_hold),
+        _ => None,
+    };
+    permit.and_then(|_| tolls.iter().filter_map(max_hold).min()).map(|max_hold| now + max_hold / 3)
+}
+
+/// Lets slots be held for longer. Whether all of them still were.
+pub(crate) fn renew(gate: &dyn Gate, tolls: &[Toll], permit: Option<PermitId>) -> bool {
+    let Some(permit) = permit else { return true };
+    let slots = tolls.iter().filter(|toll| toll.cost > 0 && gate.turns(&toll.bucket).is_slots());
+    // Every one of them, whatever became of the first.
+    slots.map(|toll| gate.renew(&toll.bucket, permit)).fold(true, |all, held| all & held)
 }
 
 /// Gives back the slots that a permit holds under these charges.

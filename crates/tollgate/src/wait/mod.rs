@@ -18,6 +18,7 @@
 mod foresee;
 mod future;
 mod gate;
+mod line;
 mod order;
 mod passed;
 mod permit;
@@ -33,8 +34,8 @@ pub use permit::Permit;
 pub use refused::{Reason, Refused, WaitError};
 pub use reservation::Reservation;
 
-pub(crate) use foresee::View;
+pub(crate) use foresee::{Goes, View};
 pub(crate) use gate::{Asked, At, Gate};
 pub(crate) use order::{Bucket, Few, Order, Toll};
 pub(crate) use refused::Ending;
-pub(crate) use room::Room;
+pub(crate) use room::{Changed, Room};

@@ -7,8 +7,8 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Debug)]
 pub struct Order {
     pub(crate) tolls: Few<Toll>,
-    /// Which toll each of the caller's charges is part of; nothing where it is the only one.
-    pub(crate) toll_of: Vec<usize>,
+    /// Which toll each of the caller's charges is part of, and what it costs; nothing where it is the only one.
+    pub(crate) charges: Vec<(usize, u32)>,
 }
 
 /// What is to be paid at one bucket.
@@ -37,13 +37,13 @@ pub enum Few<T> {
 
 impl Default for Order {
     fn default() -> Self {
-        Self { tolls: Few::Many(Vec::new()), toll_of: Vec::new() }
+        Self { tolls: Few::Many(Vec::new()), charges: Vec::new() }
     }
 }
 
 impl Order {
     pub(crate) const fn one(toll: Toll) -> Self {
-        Self { tolls: Few::One(toll), toll_of: Vec::new() }
+        Self { tolls: Few::One(toll), charges: Vec::new() }
     }
 
     /// The same for so many units each.
@@ -52,15 +52,21 @@ impl Order {
         self
     }
 
+    /// The lines at which it could be held up, with the number of the toll. Who asks for nothing is held up by nobody.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, [u64; 2])> {
+        let asking = self.tolls.iter().enumerate().filter(|(_, toll)| toll.cost > 0);
+        asking.map(|(number, toll)| (number, toll.bucket.line()))
+    }
+
     /// The first of the caller's charges that is part of a toll.
     pub(crate) fn charge_of(&self, toll: usize) -> usize {
-        self.toll_of.iter().position(|of| *of == toll).unwrap_or(0)
+        self.charges.iter().position(|(of, _)| *of == toll).unwrap_or(0)
     }
 
     /// What every charge was told, from what every toll was.
     pub(crate) fn spread<T: Copy>(&self, tolls: Few<T>) -> Few<T> {
         match tolls {
-            Few::Many(tolls) => Few::Many(self.toll_of.iter().map(|toll| tolls[*toll]).collect()),
+            Few::Many(tolls) => Few::Many(self.charges.iter().map(|(toll, _)| tolls[*toll]).collect()),
             one => one,
         }
     }

@@ -79,6 +79,7 @@ impl<'a> Permit<'a> {
     pub async fn hold_while<F: Future>(&self, work: F) -> F::Output {
         let Some(max_hold) = self.max_hold() else { return work.await };
         let mut work = std::pin::pin!(work);
+        self.renew();
         loop {
             match tokio::time::timeout(max_hold / 3, &mut work).await {
                 Ok(done) => return done,

@@ -5,7 +5,7 @@ use super::{
     order::{Few, Order, Toll},
 };
 use crate::{
-    decision::{Retry, Status, Verdict},
+    decision::{Decision, Retry, Status, Verdict},
     step::turns::Turns,
     store::StoreError,
     time,
@@ -120,10 +120,14 @@ impl Refused {
 
     /// The same as a refused check says it.
     #[must_use]
-    pub const fn retry(&self) -> Retry {
+    pub fn retry(&self) -> Retry {
         match (self.retry_after(), self.reason) {
             (Some(after), _) => Retry::After(after),
             (None, Reason::Never { .. }) => Retry::Never,
+            (None, Reason::TimedOut { .. }) => match self.statuses.get(self.by).map(Status::decision) {
+                Some(Decision::Deny(retry)) => retry,
+                _ => Retry::WhenReleased,
+            },
             (None, _) => Retry::WhenReleased,
         }
     }

@@ -1,12 +1,12 @@
 //! A booked turn.
 
 use super::{
-    gate::{self, Asked, At, Booked, Denied, WaitAt},
-    order::Order,
+    gate::{self, Asked, At, Booked, WaitAt},
+    line::Ticket,
+    order::{Order, Toll},
     passed::Passed,
     permit::Permit,
-    refused::{Ending, Refused},
-    room::Ticket,
+    refused::{Ending, Reason, Refused},
 };
 use crate::{
     clock::Timer,
@@ -57,10 +57,18 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 
     /// Books a turn, if it comes in time.
     pub(crate) fn book(at: At<'a, T>, order: Order, up_to: Duration) -> Result<Self, T::Error> {
-        let lines = order.tolls.iter().map(|toll| toll.bucket.line());
-        if let Some(toll) = at.room().held_up_at(Ticket::LATER, lines) {
+        let now = at.now();
+        gate::watch(&*at, &order, now);
+        if let Some(by) = at.room().held_up_at(Ticket::LATER, order.lines())
+            && let Some(toll) = order.tolls.get(by)
+            && let Some(goes) = at.goes_at(&toll.bucket, toll.units(), now)
+        {
+            let up_to = toll.patience(0, nanos(up_to));
+            let retry_after = goes.map(|goes| hint(goes.pass_at(up_to).nanos_since(now)));
             let statuses = at.peek(&order);
-            return Err(Ending::Refused(Refused::of(&*at, &order, Denied { statuses, by: toll })).into());
+            return Err(
+                Ending::Refused(Refused::new(Reason::NoRoom { retry_after }, &order, by, statuses)).into()
+            );
         }
         match at.ask(&order, 0, nanos(up_to)) {
             Asked::Granted(booked) => Ok(Self::new(at, order, booked)),
@@ -92,21 +100,30 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         self.booked.as_ref().map_or(&[], |booked| &booked.statuses)
     }
 
-    /// Sleeps until the turn comes. Dropped before that, the reservation is still there.
+    /// Sleeps until the turn comes. Dropped before that, the reservation is still there. Slots that it holds are renewed
+    /// meanwhile.
     pub async fn ready(&self)
     where
         T::Clock: Timer,
     {
-        while !self.is_due() {
-            self.at.timer().sleep_until(self.due()).await;
+        while let Some(until) = self.sleeps_until() {
+            self.at.timer().sleep_until(until).await;
         }
     }
 
     /// Puts the thread to sleep until the turn comes.
     pub fn ready_blocking(&self) {
-        while !self.is_due() {
-            self.at.park(Some(self.due()));
+        while let Some(until) = self.sleeps_until() {
+            self.at.park(Some(until));
         }
+    }
+
+    /// Renews its slots; and until when to sleep, if it is not due.
+    fn sleeps_until(&self) -> Option<Time> {
+        let permit = self.booked.as_ref().and_then(|booked| booked.permit);
+        gate::renew(&*self.at, &self.order.tolls, permit);
+        let renews_at = gate::renews_at(&*self.at, &self.order.tolls, permit, self.at.now());
+        (!self.is_due()).then(|| renews_at.map_or(self.due(), |at| at.min(self.due())))
     }
 
     /// Gives the turn back. Whether anything came back: once it is due, what was charged is spent (see `settle`), and only
@@ -122,11 +139,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         let Some(booked) = self.booked.take() else { return };
         gate::leave(&*self.at, &self.order.tolls, booked.permit);
         for (index, (toll, taken)) in self.order.tolls.iter().zip(booked.taken.iter()).enumerate() {
-            let mut charges =
-                (0..self.order.toll_of.len().max(1)).filter(|charge| self.toll_of(*charge) == index);
-            let named: Option<u64> = charges
-                .try_fold(0, |sum: u64, charge| Some(sum.saturating_add(u64::from(*actual.get(charge)?))));
-            let Some(actual) = named else { continue };
+            let actual = self.really_cost(index, toll, actual);
             if self.at.turns(&toll.bucket).is_slots() {
                 continue;
             }
@@ -160,8 +173,13 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         Permit::new(self.at.clone(), &self.order.tolls, passed)
     }
 
-    fn toll_of(&self, charge: usize) -> usize {
-        self.order.toll_of.get(charge).copied().unwrap_or(0)
+    /// What a toll really cost, when the charges that are part of it cost so much; those not named cost what was booked.
+    fn really_cost(&self, index: usize, toll: &Toll, actual: &[u32]) -> u64 {
+        if self.order.charges.is_empty() {
+            return actual.first().map_or(toll.cost, |actual| u64::from(*actual));
+        }
+        let parts = self.order.charges.iter().enumerate().filter(|(_, (of, _))| *of == index);
+        parts.map(|(charge, (_, booked))| u64::from(*actual.get(charge).unwrap_or(booked))).sum()
     }
 
     /// Whether anything came back.

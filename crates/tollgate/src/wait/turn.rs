@@ -1,14 +1,16 @@
 //! One waiter, from its arrival to its turn: what it does next, and what it sleeps for meanwhile.
 
 use super::{
-    gate::{Asked, At, Booked, Denied, WaitAt},
+    gate::{self, Asked, At, Booked, Denied, WaitAt},
+    line::{Comer, GRACE, Leaving, NoPlace, Place, Ticket},
     order::{Few, Order},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
-    room::{Changed, Comer, Leaving, NoPlace, Place, Ticket},
+    room::Changed,
 };
 use crate::{
-    decision::{Status, Verdict},
+    decision::{DecidedBy, Status, Verdict},
+    step::turns::Turns,
     time::{Time, hint, nanos},
 };
 use std::{task::Waker, time::Duration};
@@ -19,21 +21,28 @@ pub(crate) struct Turn<'a, T: WaitAt> {
     at: At<'a, T>,
     pub(crate) order: Order,
     pub(crate) up_to: Option<Duration>,
-    began: Time,
+    began: Option<Time>,
     stage: Stage,
 }
 
 #[derive(Debug)]
 enum Stage {
     Fresh,
-    /// In the line of one of its tolls.
-    Standing {
-        toll: usize,
-        ticket: Ticket,
-    },
-    /// With a turn that lies ahead.
-    Booked(Booked),
+    Standing(Stand),
+    /// With a turn that lies ahead. Slots that it holds already are renewed then.
+    Booked(Booked, Option<Time>),
     Over,
+}
+
+/// Where it stands: in the line of one of its tolls, or of several where it has been sent to and fro.
+#[derive(Clone, Debug)]
+struct Stand {
+    tolls: Few<usize>,
+    ticket: Ticket,
+    /// How often it went from one line to another.
+    moves: u32,
+    /// When to look at the line although nobody woke it.
+    looks_at: Option<Time>,
 }
 
 /// What a waiter does next.
@@ -49,9 +58,13 @@ pub(crate) enum Next<'a, T: WaitAt> {
 /// than this.
 const LAG: Duration = Duration::from_millis(5);
 
+/// After so many moves a set no longer gives up its place in one line when it goes to stand in another: or else limits that
+/// have room at different times could send it to and fro for ever.
+const MOVES: u32 = 4;
+
 impl<'a, T: WaitAt> Turn<'a, T> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { at, order, up_to: None, began: Time::ZERO, stage: Stage::Fresh }
+        Self { at, order, up_to: None, began: None, stage: Stage::Fresh }
     }
 
     pub(crate) const fn gate(&self) -> &At<'a, T> {
@@ -60,7 +73,12 @@ impl<'a, T: WaitAt> Turn<'a, T> {
 
     /// How long it has been waiting.
     pub(crate) fn waited(&self) -> Duration {
-        self.at.now() - self.began
+        self.began.map_or(Duration::ZERO, |began| self.at.now() - began)
+    }
+
+    /// Says that nothing more is to come.
+    pub(crate) fn end(&mut self) {
+        self.stage = Stage::Over;
     }
 
     /// Goes on as far as possible. `waker` is called when there may be more to do; time is the caller's to watch.
@@ -68,11 +86,11 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         loop {
             let next = match &self.stage {
                 Stage::Fresh => self.arrive(),
-                Stage::Standing { toll, ticket } => self.stand(*toll, *ticket, waker),
-                Stage::Booked(booked) => match booked.due {
-                    due if due > self.at.now() => Some(Next::Sleep(Some(due))),
-                    _ => self.take_booked().map(Next::Go),
-                },
+                Stage::Standing(stand) => {
+                    let stand = stand.clone();
+                    self.stand(stand, waker)
+                }
+                Stage::Booked(..) => self.await_turn(),
                 Stage::Over => Some(Next::Sleep(None)),
             };
             if let Some(next) = next {
@@ -81,80 +99,90 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         }
     }
 
-    /// The turn that was booked, to be used or given back.
-    fn take_booked(&mut self) -> Option<Reservation<'a, T>> {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Booked(booked) => {
-                let order = std::mem::take(&mut self.order);
-                Some(Reservation::new(self.at.clone(), order, booked))
-            }
-            other => {
-                self.stage = other;
-                None
-            }
-        }
-    }
-
     fn arrive(&mut self) -> Option<Next<'a, T>> {
-        self.began = self.at.now();
-        match self.at.room().held_up_at(Ticket::LATER, self.lines()) {
-            Some(toll) => self.join(toll, None),
+        let now = self.at.now();
+        self.began.get_or_insert(now);
+        gate::watch(&*self.at, &self.order, now);
+        match self.at.room().held_up_at(Ticket::LATER, self.order.lines()) {
+            Some(toll) => self.go_to(toll, None),
             None => self.ask(None),
         }
     }
 
-    fn stand(&mut self, toll: usize, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
-        let line = self.order.tolls[toll].bucket.line();
+    fn stand(&mut self, mut stand: Stand, waker: &Waker) -> Option<Next<'a, T>> {
         let now = self.at.now();
-        let watches_until = match self.at.room().place(line, ticket, now, waker) {
-            Place::First => return self.ask_if_nobody_came_before(toll, ticket),
-            Place::Nowhere => return self.join(toll, Some(ticket)),
-            Place::Second(watches_until) => watches_until,
-            Place::Behind => None,
+        let mut looks_again = None;
+        for toll in stand.tolls.iter().copied() {
+            match self.at.room().place(self.line(toll), stand.ticket, now, waker) {
+                Place::First => {}
+                Place::Nowhere => return self.join(toll, Some(stand.clone())),
+                Place::Behind(at) => looks_again = Some(earlier(looks_again.flatten(), at)),
+            }
+        }
+        let Some(looks_again) = looks_again else {
+            return match self.at.room().held_up_at(stand.ticket, self.order.lines()) {
+                Some(other) => self.go_to(other, Some(stand)),
+                None => self.ask(Some(stand)),
+            };
         };
+        let toll = stand.tolls.first().copied().unwrap_or(0);
         let until = self.stays_until(toll);
         if until.is_some_and(|until| now >= until) {
             let statuses = self.at.peek(&self.order);
             return Some(self.refuse_late(toll, None, statuses));
         }
-        Some(Next::Sleep(earlier(watches_until, until)))
-    }
-
-    fn ask_if_nobody_came_before(&mut self, toll: usize, ticket: Ticket) -> Option<Next<'a, T>> {
-        match self.at.room().held_up_at(ticket, self.lines()) {
-            Some(other) => self.join(other, Some(ticket)),
-            None => self.ask(Some((toll, ticket))),
+        if stand.looks_at.is_some_and(|at| now >= at) {
+            // Later than foreseen, and nobody to blame: ever more rarely.
+            stand.looks_at = Some(now + GRACE.max(self.waited() / 4));
+            self.stage = Stage::Standing(stand.clone());
         }
+        Some(Next::Sleep(earlier(earlier(looks_again, stand.looks_at), until)))
     }
 
-    fn ask(&mut self, standing: Option<(usize, Ticket)>) -> Option<Next<'a, T>> {
+    fn ask(&mut self, stand: Option<Stand>) -> Option<Next<'a, T>> {
         let now = self.at.now();
-        let waited = now.nanos_since(self.began);
-        let left = self.up_to.map_or(u64::MAX, |up_to| (self.began + up_to).nanos_since(now));
-        match self.at.ask(&self.order, waited, left) {
+        let began = self.began.unwrap_or(now);
+        let left = self.up_to.map_or(u64::MAX, |up_to| (began + up_to).nanos_since(now));
+        match self.at.ask(&self.order, now.nanos_since(began), left) {
             Asked::Granted(booked) => {
                 self.step_out(Leaving::Served);
-                self.stage = Stage::Booked(booked);
+                let renews_at = self.renews_at(&booked, now);
+                self.stage = Stage::Booked(booked, renews_at);
                 None
             }
-            Asked::Denied(denied) => match (denied.verdict(), standing) {
-                (Verdict::Never, _) => Some(self.stop(Refused::never(&self.order, denied))),
-                (_, Some((toll, ticket))) if toll == denied.by => self.sleep_in_front(ticket, now, denied),
-                (_, standing) => self.join(denied.by, standing.map(|(_, ticket)| ticket)),
+            Asked::Denied(denied) if denied.verdict() == Verdict::Never => {
+                Some(self.stop(Refused::never(&self.order, denied)))
+            }
+            Asked::Denied(denied) => match stand {
+                Some(stand) if stand.tolls.contains(&denied.by) => self.sleep_in_front(&stand, now, denied),
+                stand => self.go_to(denied.by, stand),
             },
             Asked::Unknown(error) => {
                 self.step_out(Leaving::GaveUp);
+                self.stage = Stage::Over;
                 Some(Next::Stop(Ending::Store(error)))
             }
         }
     }
 
     /// The first in its line, and there is no room yet.
-    fn sleep_in_front(&mut self, ticket: Ticket, now: Time, denied: Denied) -> Option<Next<'a, T>> {
+    fn sleep_in_front(&mut self, stand: &Stand, now: Time, denied: Denied) -> Option<Next<'a, T>> {
         let toll = denied.by;
-        let view = self.at.look(&self.order.tolls[toll].bucket);
-        let units = self.order.tolls[toll].units();
-        let start = view.as_ref().and_then(|view| view.start(units, now));
+        let bucket = &self.order.tolls[toll].bucket;
+        let is_full = denied.statuses.get(toll).is_some_and(|it| it.decided_by() == DecidedBy::FullTable);
+        let hint = match denied.verdict() {
+            Verdict::Deny(nanos) => Some(now + Duration::from_nanos(nanos.max(1))),
+            // Whoever leaves wakes it; a holder whose time is up does not.
+            _ => self.at.first_expiry(bucket).map(|nanos| now + Duration::from_nanos(nanos)),
+        };
+        let start = match self.at.turns(bucket) {
+            Turns::Slots { .. } => None,
+            _ if is_full => hint,
+            _ => {
+                let units = self.order.tolls[toll].units();
+                self.at.look(bucket).and_then(|view| view.goes(units, now)).map(|goes| goes.start)
+            }
+        };
         if let (Some(by), Some(start)) = (self.by(toll), start)
             && start > by.max(now)
         {
@@ -164,34 +192,52 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         if until.is_some_and(|until| now >= until) {
             return Some(self.refuse_late(toll, None, denied.statuses));
         }
-        let wakes = match denied.verdict() {
-            Verdict::Deny(nanos) => Some(now + Duration::from_nanos(nanos.max(1))),
-            // Whoever leaves wakes it; a holder whose time is up does not.
-            _ => view.and_then(|view| view.first_expiry()).map(|nanos| now + Duration::from_nanos(nanos)),
-        };
-        let asks_at = earlier(wakes, until);
-        self.at.room().asks_again(self.order.tolls[toll].bucket.line(), ticket, asks_at);
+        let asks_at = earlier(hint, until);
+        for toll in stand.tolls.iter().copied() {
+            self.at.room().asks_again(self.line(toll), stand.ticket, asks_at);
+        }
         Some(Next::Sleep(asks_at))
     }
 
-    /// Stands in the line of a toll, at the place of its arrival.
-    fn join(&mut self, toll: usize, ticket: Option<Ticket>) -> Option<Next<'a, T>> {
-        self.step_out(Leaving::GaveUp);
+    /// From wherever it stands to the line of another toll.
+    fn go_to(&mut self, toll: usize, from: Option<Stand>) -> Option<Next<'a, T>> {
+        if from.as_ref().is_none_or(|from| from.moves < MOVES) {
+            self.step_out(Leaving::GaveUp);
+            let from = from.map(|from| Stand { tolls: Few::Many(Vec::new()), moves: from.moves + 1, ..from });
+            return self.join(toll, from);
+        }
+        self.join(toll, from)
+    }
+
+    /// Stands in the line of a toll as well, at the place of its arrival.
+    fn join(&mut self, toll: usize, from: Option<Stand>) -> Option<Next<'a, T>> {
         let Some(wanted) = self.order.tolls.get(toll) else { return Some(Next::Sleep(None)) };
         let bucket = &wanted.bucket;
+        let (now, turns) = (self.at.now(), self.at.turns(bucket));
         let comer = Comer {
-            ticket,
+            ticket: from.as_ref().map(|from| from.ticket),
             units: wanted.units(),
-            now: self.at.now(),
+            now,
             by: self.by(toll),
-            queue: self.at.turns(bucket).queue(),
+            queue: turns.queue(),
         };
         match self.at.room().join(bucket.line(), &comer, || self.at.look(bucket)) {
-            Ok((ticket, changed)) => {
-                if changed == Changed::Yes {
+            Ok(joined) => {
+                if joined.changed == Changed::Yes {
                     self.at.line_forms(bucket);
                 }
-                self.stage = Stage::Standing { toll, ticket };
+                let looks_at = match turns {
+                    Turns::Slots { max_hold, .. } => Some(now + max_hold),
+                    _ => joined.start.map(|start| start + 2 * GRACE),
+                };
+                let others = from.iter().flat_map(|from| from.tolls.iter().copied());
+                let stand = Stand {
+                    tolls: others.filter(|other| *other != toll).chain([toll]).collect(),
+                    ticket: joined.ticket,
+                    moves: from.as_ref().map_or(0, |from| from.moves),
+                    looks_at,
+                };
+                self.stage = Stage::Standing(stand);
                 None
             }
             Err(NoPlace::QueueFull(queue)) => {
@@ -201,6 +247,48 @@ impl<'a, T: WaitAt> Turn<'a, T> {
             Err(NoPlace::Late(start)) => {
                 let statuses = self.at.peek(&self.order);
                 Some(self.refuse_late(toll, Some(start), statuses))
+            }
+        }
+    }
+
+    /// With a turn that lies ahead, or has come.
+    fn await_turn(&mut self) -> Option<Next<'a, T>> {
+        let Stage::Booked(booked, renews_at) = &mut self.stage else { return None };
+        let now = self.at.now();
+        let is_due = booked.due <= now;
+        if let Some(at) = *renews_at
+            && (is_due || at <= now)
+        {
+            if !gate::renew(&*self.at, &self.order.tolls, booked.permit) {
+                // Its slots ran out while nobody polled it: back to the beginning.
+                gate::give_back(&*self.at, &self.order.tolls, booked);
+                self.stage = Stage::Fresh;
+                return None;
+            }
+            *renews_at = gate::renews_at(&*self.at, &self.order.tolls, booked.permit, now);
+        }
+        if is_due {
+            return self.take_booked().map(Next::Go);
+        }
+        Some(Next::Sleep(earlier(Some(booked.due), *renews_at)))
+    }
+
+    fn renews_at(&self, booked: &Booked, now: Time) -> Option<Time> {
+        // One that goes at once has its slots from now.
+        let waits = booked.due > now;
+        waits.then(|| gate::renews_at(&*self.at, &self.order.tolls, booked.permit, now)).flatten()
+    }
+
+    /// The turn that was booked, to be used or given back.
+    fn take_booked(&mut self) -> Option<Reservation<'a, T>> {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Booked(booked, _) => {
+                let order = std::mem::take(&mut self.order);
+                Some(Reservation::new(self.at.clone(), order, booked))
+            }
+            other => {
+                self.stage = other;
+                None
             }
         }
     }
@@ -228,29 +316,28 @@ impl<'a, T: WaitAt> Turn<'a, T> {
     /// The latest time at which the turn may come.
     fn by(&self, toll: usize) -> Option<Time> {
         let own = self.order.tolls.get(toll).and_then(|toll| toll.up_to).map(Duration::from_nanos);
-        let up_to = match (own, self.up_to) {
-            (Some(own), Some(up_to)) => Some(own.min(up_to)),
-            (own, up_to) => own.or(up_to),
-        };
-        up_to.map(|up_to| self.began + up_to)
+        let up_to = own.into_iter().chain(self.up_to).min();
+        up_to.zip(self.began).map(|(up_to, began)| began + up_to)
     }
 
     /// When it gives up standing in line: a slot that nobody knows the time of is not waited for any longer than asked.
     fn stays_until(&self, toll: usize) -> Option<Time> {
-        let is_slot = self.order.tolls.get(toll).is_some_and(|toll| self.at.turns(&toll.bucket).is_slots());
-        self.by(toll).map(|by| if is_slot { by } else { by + LAG })
+        let is_slot =
+            |toll: usize| self.order.tolls.get(toll).is_some_and(|it| self.at.turns(&it.bucket).is_slots());
+        self.by(toll).map(|by| if is_slot(toll) { by } else { by + LAG })
     }
 
-    fn lines(&self) -> impl Iterator<Item = [u64; 2]> {
-        self.order.tolls.iter().map(|toll| toll.bucket.line())
+    fn line(&self, toll: usize) -> [u64; 2] {
+        self.order.tolls[toll].bucket.line()
     }
 
     fn step_out(&mut self, leaving: Leaving) {
-        let Stage::Standing { toll, ticket } = self.stage else { return };
-        self.stage = Stage::Over;
-        let Some(toll) = self.order.tolls.get(toll) else { return };
-        if self.at.room().leave(toll.bucket.line(), ticket, self.at.now(), leaving) == Changed::Yes {
-            self.at.line_ends(&toll.bucket);
+        let Stage::Standing(stand) = std::mem::replace(&mut self.stage, Stage::Over) else { return };
+        for toll in stand.tolls.iter().filter_map(|toll| self.order.tolls.get(*toll)) {
+            let left = self.at.room().leave(toll.bucket.line(), stand.ticket, self.at.now(), leaving);
+            if left == Changed::Yes {
+                self.at.line_ends(&toll.bucket);
+            }
         }
     }
 }
@@ -262,7 +349,7 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 /// Whoever stops waiting steps out of its line, and gives a turn back that was booked.
 impl<T: WaitAt> Drop for Turn<'_, T> {
     fn drop(&mut self) {
-        self.step_out(Leaving::GaveUp);
         drop(self.take_booked());
+        self.step_out(Leaving::GaveUp);
     }
 }

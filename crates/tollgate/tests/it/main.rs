@@ -12,6 +12,7 @@ mod paced;
 mod permits;
 mod pitfalls;
 mod regressions;
+mod review;
 mod seeds;
 mod sets;
 mod tables;

@@ -27,8 +27,10 @@ impl Paper {
         self.due = self.due.max(now) + cost * self.price;
     }
 
-    fn give_back(&mut self, now: u64, cost: u64) {
-        self.due = self.due.max(now).saturating_sub(cost * self.price).max(now);
+    /// What time has paid for since is not given back.
+    fn give_back(&mut self, now: u64, cost: u64, after: u64) {
+        let there = (cost * self.price).min(after.saturating_sub(now));
+        self.due = self.due.max(now).saturating_sub(there).max(now);
     }
 }
 
@@ -66,11 +68,12 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 1..80)
 }
 
-/// A turn that lies ahead: what it cost, and when it starts.
+/// A turn that lies ahead: what it cost, when it starts, and where it left the bucket.
 #[derive(Clone, Copy)]
 struct Ahead {
     cost: u64,
     start: u64,
+    after: u64,
 }
 
 proptest! {
@@ -126,7 +129,7 @@ proptest! {
                         match at_once {
                             Some((_, _, result)) => prop_assert!(result.is_ok()),
                             None => {
-                                waiting.insert(task, Ahead { cost: cost.into(), start });
+                                waiting.insert(task, Ahead { cost: cost.into(), start, after: paper.due });
                             }
                         }
                     } else {
@@ -139,7 +142,7 @@ proptest! {
                     let task = *which.get(&waiting.keys().copied().collect::<Vec<_>>());
                     let ahead = waiting.remove(&task).unwrap();
                     tasks.abort(task);
-                    paper.give_back(now, ahead.cost);
+                    paper.give_back(now, ahead.cost, ahead.after);
                 }
                 Call::Reserve { cost, up_to } => {
                     let start = paper.start(now, cost.into());
@@ -148,13 +151,13 @@ proptest! {
                     if let Ok(turn) = booked {
                         prop_assert_eq!(turn.due().as_nanos(), start);
                         paper.charge(now, cost.into());
-                        turns.push((turn, Ahead { cost: cost.into(), start }));
+                        turns.push((turn, Ahead { cost: cost.into(), start, after: paper.due }));
                     }
                 }
                 Call::Drop(which) if !turns.is_empty() => {
                     let (turn, ahead) = turns.swap_remove(which.index(turns.len()));
                     if ahead.start > now {
-                        paper.give_back(now, ahead.cost);
+                        paper.give_back(now, ahead.cost, ahead.after);
                     }
                     drop(turn);
                 }
@@ -169,7 +172,7 @@ proptest! {
                     if actual >= ahead.cost {
                         paper.charge(now, actual - ahead.cost);
                     } else {
-                        paper.give_back(now, ahead.cost - actual);
+                        paper.give_back(now, ahead.cost - actual, ahead.after);
                     }
                 }
                 _ => {}
