@@ -82,13 +82,14 @@ async fn main() -> Result<()> {
             })
         })
         .collect();
-    tokio::task::yield_now().await;
+    tokio::time::sleep(Duration::from_millis(20)).await; // until they have asked
     let asked = Instant::now();
     let error =
         partner.call("/orders", Duration::from_millis(10)).await.expect_err("there is no turn so soon");
     let refused =
         error.downcast_ref::<Refused>().context("refused by our own limiter, not by the partner")?;
     println!("  {refused} (told after {} us, without sleeping)", asked.elapsed().as_micros());
+    ensure!(refused.retry_after() > Some(Duration::from_millis(500)), "twenty at 20 a second take about one");
     for other in others {
         ensure!(other.await?? == StatusCode::OK);
     }

@@ -313,7 +313,10 @@ impl<C: Clock> Turn<'_, C> {
         C: Timer,
     {
         if !self.wait.is_zero() {
-            self.limiter.clock.sleep_until(self.until).await;
+            let clock = &self.limiter.clock;
+            while clock.now() < self.until {
+                clock.sleep_until(self.until).await;
+            }
         }
         self.has_come = true;
         self.wait
@@ -322,7 +325,8 @@ impl<C: Clock> Turn<'_, C> {
 
 impl<C: Clock> Drop for Turn<'_, C> {
     fn drop(&mut self) {
-        if self.has_come {
+        // A turn that came and was not used is spent.
+        if self.has_come || self.wait.is_zero() || self.limiter.clock.now() >= self.until {
             return;
         }
         let mut state = hold(&self.limiter.state);
