@@ -3,7 +3,8 @@
 use super::{
     entry::Entry,
     memory::{LimitHandle, MemoryStore, StoreError},
-    set::{Decided, Part},
+    places::Part,
+    set::Decided,
     short::Mode,
     table::Print,
 };

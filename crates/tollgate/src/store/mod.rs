@@ -8,6 +8,7 @@ mod gate;
 mod landlord;
 mod memory;
 mod numbers;
+mod places;
 mod set;
 mod short;
 mod table;

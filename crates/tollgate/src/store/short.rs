@@ -9,7 +9,7 @@ use super::{
     landlord::Owner,
     memory::{MemoryStore, StoreError},
     numbers::Edition,
-    set::Part,
+    places::Part,
     table::{NoEntry, Print, Slot, Table},
 };
 use crate::{

@@ -6,7 +6,7 @@ use super::{
     entry::Entry,
     extras::Extra,
     memory::{LimitHandle, MemoryStore, StoreError},
-    set::{Locked, Part},
+    places::{Locked, Part},
     short::Mode,
     table::Print,
 };
