@@ -13,6 +13,7 @@ help: ## list the targets
 
 run: ## build a release and watch the algorithms decide: tollgate demo
 	@scripts/setup build
+	@echo "== building a release; the first time takes a few minutes"
 	cargo run --release $(CARGO_LOCKED) -p tollgate-cli -- demo
 
 test: ## set up what is missing, then check, tests, loom and a quick benchmark

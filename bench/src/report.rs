@@ -51,7 +51,7 @@ impl Report {
         println!("Machine: {}.", machine());
         println!(
             "Figures are medians of {} short rounds, in which ours and the peer take turns; ratios are medians of the \
-             rounds' ratios. Below 1 ours is cheaper.",
+             rounds' ratios. Below 1 ours is cheaper; of shares served, above 1 is better.",
             effort.rounds
         );
         println!(
