@@ -11,6 +11,7 @@ mod numbers;
 mod places;
 mod set;
 mod short;
+mod short_set;
 mod table;
 mod verbs;
 

@@ -80,6 +80,11 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     fn decide_set(&self, charges: &[Charge<'_>], now: Time, mode: Mode) -> Result<SetStatus, StoreError> {
+        if mode == Mode::Charge
+            && let Some(set) = self.try_set_shortly(charges, now)
+        {
+            return Ok(set);
+        }
         let (parts, part_of) = self.merge(charges, Step::patience)?;
         let (statuses, permit) = self.decide_in_order(&parts, now, mode);
         let mut set = SetStatus::of(part_of.into_iter().map(|part| statuses[part]).collect());

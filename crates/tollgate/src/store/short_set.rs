@@ -1,0 +1,123 @@
+//! The short way for sets: a few charges, each on a state of one word that is in the table already.
+//!
+//! The same protocol as [`set`](super::set): find every slot, lock in address order, look again, ask, commit all or none. But
+//! the asking is in one word, and nothing is allocated except the answer. Whatever does not fit (a key to enter, charges on one
+//! bucket, a grant, a ban, a line, other states) is not decided here.
+
+use super::{
+    entry::Entry,
+    memory::MemoryStore,
+    numbers::Edition,
+    table::{Print, Slot},
+};
+use crate::{
+    charge::Charge,
+    clock::Clock,
+    decision::{SetStatus, Status},
+    step::narrow::Narrow,
+    time::{Time, nanos},
+};
+use std::sync::Arc;
+
+/// More charges than people put into a set.
+const MOST: usize = 8;
+
+/// One charge and its slot.
+#[derive(Clone, Copy)]
+struct Spot<'a> {
+    entry: &'a Entry,
+    print: Print,
+    slot: Slot<'a>,
+    narrow: Narrow,
+    edition: Edition,
+    cost: u32,
+    up_to: Option<u64>,
+    /// The word under the lock.
+    word: u64,
+}
+
+impl<C: Clock> MemoryStore<C> {
+    /// Decides and charges a set. `None` is not an answer: take the long way.
+    pub(super) fn try_set_shortly(&self, charges: &[Charge<'_>], now: Time) -> Option<SetStatus> {
+        if charges.is_empty() || charges.len() > MOST || self.room.any() {
+            return None;
+        }
+        let mut spots = [None; MOST];
+        for (spot, charge) in spots.iter_mut().zip(charges) {
+            *spot = Some(self.spot(charge)?);
+        }
+        // In address order; `of` says whose turn it is.
+        let mut order = [0; MOST];
+        let order = &mut order[..charges.len()];
+        order.iter_mut().enumerate().for_each(|(index, place)| *place = index);
+        let address = |index: &usize| spots[*index].map_or(0, |spot: Spot<'_>| spot.slot.address());
+        order.sort_unstable_by_key(address);
+        if order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {
+            return None;
+        }
+        for (locked, index) in order.iter().enumerate() {
+            let Some(spot) = &mut spots[*index] else { continue };
+            spot.word = spot.slot.word().lock();
+            if !spot.slot.is_of(&spot.print) || !spot.entry.numbers.is_current(spot.edition) {
+                unlock(&spots, &order[..=locked]);
+                return None;
+            }
+        }
+        let statuses = self.decide_spots(&mut spots, charges.len(), now);
+        unlock(&spots, order);
+        Some(SetStatus::of(statuses?))
+    }
+
+    fn spot<'a>(&self, charge: &Charge<'a>) -> Option<Spot<'a>> {
+        let entry = charge.limit.entry();
+        let is_known = |ours: &Arc<Entry>| std::ptr::eq(Arc::as_ptr(ours), entry);
+        if !self.limits.load().get(usize::from(entry.tag))?.as_ref().is_some_and(is_known)
+            || entry.extras.any()
+        {
+            return None;
+        }
+        let (edition, narrow) = entry.numbers.read();
+        // After the numbers: a change of form leaves its heirs before it publishes.
+        if entry.has_heirs() {
+            return None;
+        }
+        let print = self.print(entry, charge.key);
+        let slot = entry.tables.narrow().locate(&print)?;
+        let up_to = charge.up_to.map(nanos);
+        Some(Spot { entry, print, slot, narrow: narrow?, edition, cost: charge.cost, up_to, word: 0 })
+    }
+
+    /// How every charge stands, and in each spot the word that follows; `None` where a line has outgrown its word.
+    fn decide_spots(
+        &self,
+        spots: &mut [Option<Spot<'_>>; MOST],
+        count: usize,
+        now: Time,
+    ) -> Option<Vec<Status>> {
+        let mut asked = Vec::with_capacity(count);
+        let mut next = [0; MOST];
+        for (spot, next) in spots.iter().flatten().zip(&mut next) {
+            let (status, word) =
+                spot.narrow.ask(spot.word, spot.entry.never_back(now), spot.cost, spot.up_to).ok()?;
+            *next = if spot.cost > 0 { word } else { spot.word };
+            asked.push(status);
+        }
+        if !asked.iter().any(Status::is_deny) {
+            spots.iter_mut().flatten().zip(next).for_each(|(spot, next)| spot.word = next);
+            return Some(asked);
+        }
+        // The set was refused: what was not made shows what is left untouched.
+        for (spot, status) in spots.iter().flatten().zip(&mut asked).filter(|(_, status)| !status.is_deny()) {
+            let (idle, _) = spot.narrow.ask(spot.word, spot.entry.never_back(now), 0, None).ok()?;
+            *status = Status { verdict: status.verdict, ..idle };
+        }
+        Some(asked)
+    }
+}
+
+/// Gives the locks back and leaves the words.
+fn unlock(spots: &[Option<Spot<'_>>; MOST], which: &[usize]) {
+    for spot in which.iter().filter_map(|index| spots[*index].as_ref()) {
+        spot.slot.word().unlock(spot.word);
+    }
+}
