@@ -141,8 +141,8 @@ impl<C: Clock + Send + Sync> Gate for KeyedLimiter<C> {
         self.store.line_ends(bucket);
     }
 
-    fn give_back(&self, bucket: &Bucket, taken: &Taken) {
-        self.store.give_back(bucket, taken);
+    fn give_back(&self, bucket: &Bucket, taken: &Taken) -> bool {
+        self.store.give_back(bucket, taken)
     }
 
     fn owe(&self, bucket: &Bucket, units: u32) {

@@ -137,7 +137,7 @@ impl<C: Clock> Limiter<C> {
         if status.is_deny() || cost == 0 {
             return self.numbers.is_current(edition).then_some((status, taken));
         }
-        self.write_word(edition, value, next).then(|| {
+        self.write_word(edition, value, next, || true).then(|| {
             if !C::MONOTONIC {
                 self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
             }
@@ -152,8 +152,7 @@ impl<C: Clock> Limiter<C> {
         let Trace::After(after) = taken.trace else { return false };
         let Some((narrow, value)) = narrow.zip(Word(&self.hot.word).glance()) else { return false };
         let next = narrow.give_back(value, now, narrow.narrow(after, self.birth), taken.units);
-        // The word and the epoch change together, under the word's lock.
-        next.is_ok_and(|next| self.is_of_now(taken) && self.write_word(edition, value, next))
+        next.is_ok_and(|next| self.write_word(edition, value, next, || self.is_of_now(taken)))
     }
 
     /// Whether there was no reset or change since.
@@ -161,13 +160,13 @@ impl<C: Clock> Limiter<C> {
         self.epoch.load(Acquire) == taken.epoch
     }
 
-    /// Writes the word, if it and the numbers are still what the new one was made from.
-    fn write_word(&self, edition: Edition, value: u64, next: u64) -> bool {
+    /// Writes the word, if it and the numbers are still what the new one was made from, and `may` says so under the lock.
+    fn write_word(&self, edition: Edition, value: u64, next: u64, may: impl FnOnce() -> bool) -> bool {
         let word = Word(&self.hot.word);
         if !word.try_lock(value) {
             return false;
         }
-        let current = self.numbers.is_current(edition);
+        let current = self.numbers.is_current(edition) && may();
         word.unlock(if current { next } else { value });
         current
     }
@@ -258,20 +257,23 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
         self.update(|_, _, _| ());
     }
 
-    fn give_back(&self, _: &Bucket, taken: &Taken) {
+    fn give_back(&self, _: &Bucket, taken: &Taken) -> bool {
         if taken.granted == 0 && self.give_back_word(taken) {
-            return;
+            return true;
         }
-        {
+        let given = {
             let mut rest = self.rest();
             rest.granted = rest.granted.saturating_add(taken.granted);
             self.with_state(&mut rest, self.clock.now(), |step, state, at| {
-                if self.is_of_now(taken) {
+                let of_now = self.is_of_now(taken);
+                if of_now {
                     step.give_back(state, at, taken);
                 }
-            });
-        }
+                of_now
+            })
+        };
         self.nudge();
+        given || taken.granted > 0
     }
 
     fn owe(&self, _: &Bucket, units: u32) {

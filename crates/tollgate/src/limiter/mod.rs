@@ -204,8 +204,9 @@ impl<C: Clock> Limiter<C> {
     pub fn change(&self, to: impl Into<Limit>) {
         let step = Step::new(&to.into());
         let mut rest = self.rest();
-        self.turn_over(&mut rest, step, self.never_back(self.clock.now()));
-        self.epoch.fetch_add(1, Release);
+        self.turn_over(&mut rest, step, self.never_back(self.clock.now()), || {
+            self.epoch.fetch_add(1, Release);
+        });
         drop(rest);
         self.nudge();
     }
@@ -350,16 +351,18 @@ impl<C: Clock> Limiter<C> {
         let (_, narrow) = self.numbers.read();
         if narrow.is_some_and(|narrow| narrow.ask(0, now, 0, None) == Err(Outgrown)) {
             let step = Step::clone(&self.numbers.step());
-            self.turn_over(rest, step, now);
+            self.turn_over(rest, step, now, || ());
         }
     }
 
-    fn turn_over(&self, rest: &mut Rest, step: Step, now: Time) {
+    /// Turns the state over; `meanwhile` is run while nobody can charge.
+    fn turn_over(&self, rest: &mut Rest, step: Step, now: Time, meanwhile: impl FnOnce()) {
         let at = self.moment(now);
         let word = self.take_word(rest);
         // The line begins here: a time before it counts as this one.
         self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
         self.numbers.change(step, Some(at.since_birth), |old, new| {
+            meanwhile();
             let mut state = match &old.narrow {
                 Some(narrow) => State::Words(narrow.widen(word, self.birth)),
                 None => std::mem::replace(&mut rest.state, State::Words([0, 0])),

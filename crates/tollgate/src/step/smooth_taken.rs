@@ -51,6 +51,20 @@ impl Smooth {
         write(Stored { next, permits: (held.permits + taken.permits).min(self.max) })
     }
 
+    /// Of what a charge took that left `after` behind, what time has not made up for since: the difference it makes now.
+    pub(crate) fn still_there(&self, taken: Taken, after: Words, at: Moment) -> Taken {
+        let now = at.since_birth / 1_000;
+        let after = self.read(after);
+        let before =
+            Stored { next: after.next.saturating_sub(taken.micros), permits: after.permits + taken.permits };
+        if now <= before.next {
+            // Not even rounded.
+            return taken;
+        }
+        let (with, without) = (self.resync(after, now), self.resync(before, now));
+        Taken { micros: with.next.saturating_sub(without.next), permits: without.permits - with.permits }
+    }
+
     /// Of what a charge took that left `after` behind, what it would not have taken had it cost `actual`.
     pub(crate) fn part_of(&self, all: Taken, after: Words, actual: u32) -> Taken {
         if actual == 0 {

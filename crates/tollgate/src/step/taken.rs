@@ -2,7 +2,7 @@
 //!
 //! A refund by hand takes units off the newest use, whosever that is. A turn that is given up must do better: others may have
 //! come since, time may have paid for part of it, its window may be over. So the charge remembers where it left the bucket,
-//! and gives back what is still there of it, never more:
+//! and gives back what is still there of it:
 //!
 //! - a bucket: what time has not earned since, at most `charged due point - now`;
 //! - a window or a counter: all of it while that window is open, nothing afterwards;
@@ -11,7 +11,8 @@
 //!   ([`smooth_taken`](super::smooth_taken)).
 //!
 //! What was taken before a reset, a change of numbers or the eviction of a live key is not given back: it may not be there any
-//! more, or not be the same.
+//! more, or not be the same. Otherwise no more is admitted than if the turn had not come; but for one thing: a turn does not
+//! know of turns in front of it that were given up since, so that time may have paid for more of it than it takes for given.
 
 use super::{Answer, Ask, Moment, State, Step, Words, smooth};
 
@@ -69,7 +70,7 @@ impl Step {
             }
             (Self::Smooth(_, it), Trace::Smooth(all, after, cost), State::Words(words)) => {
                 let part = it.part_of(all, after, cost.saturating_sub(taken.units));
-                *words = it.give_back(*words, at, part);
+                *words = it.give_back(*words, at, it.still_there(part, after, at));
             }
             (_, Trace::After(after), State::Words(words)) => {
                 *words = self.give_back_words(*words, at, after, taken.units);

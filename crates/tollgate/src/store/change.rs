@@ -25,8 +25,7 @@ impl<C: Clock> MemoryStore<C> {
     pub fn change(&self, limit: &LimitHandle, to: impl Into<Limit>) -> Result<(), StoreError> {
         let one = self.changing();
         let entry = self.known(limit)?;
-        self.turn_over(entry, Step::new(&to.into()), self.clock.now());
-        entry.begin_epoch();
+        self.turn_over(entry, Step::new(&to.into()), self.clock.now(), Occasion::Change);
         drop(one);
         self.room.nudge_all(self.clock.now());
         Ok(())
@@ -70,16 +69,19 @@ impl<C: Clock> MemoryStore<C> {
         let (_, Some(narrow)) = entry.numbers.read() else { return };
         if narrow.ask(0, now, 0, None) == Err(Outgrown) {
             let step = Step::clone(&entry.numbers.step());
-            self.turn_over(entry, step, now);
+            self.turn_over(entry, step, now, Occasion::Rebase);
         }
     }
 
     /// Visits every state of the limit with its new numbers.
-    fn turn_over(&self, entry: &Entry, step: Step, now: Time) {
+    fn turn_over(&self, entry: &Entry, step: Step, now: Time, occasion: Occasion) {
         // The line begins here: a time before it counts as this one.
         entry.remember(now);
         let at = self.moment(entry, now);
         entry.numbers.change(step, Some(at.since_birth), |old, new| {
+            if occasion == Occasion::Change {
+                entry.count_change();
+            }
             let mut moved = HashMap::new();
             for slot in entry.tables.slots_of(entry.tag, old) {
                 let word = slot.word().lock();
@@ -152,4 +154,13 @@ impl<C: Clock> MemoryStore<C> {
             slot.set_second(0);
         }
     }
+}
+
+/// Why states are turned over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// The numbers are others now.
+    Change,
+    /// The same numbers, counted from another base.
+    Rebase,
 }

@@ -28,9 +28,8 @@ pub(crate) struct Entry {
     pub(super) tables: Arc<Tables>,
     pub(super) extras: Arc<ExtraCount>,
     retired: AtomicBool,
-    /// Counts resets, changes and evictions: what was taken before one is not given back after it. One for all keys, since
-    /// they are rare and keys are many.
-    epoch: AtomicU64,
+    /// How often the numbers changed: what was taken before is not given back afterwards.
+    changes: AtomicU64,
     /// States that a change of form took out of a table, until their keys come for them; by fingerprint and tag.
     inherited: Mutex<HashMap<u64, State>>,
     inherits: AtomicUsize,
@@ -64,7 +63,7 @@ impl Entry {
             tables,
             extras: Arc::default(),
             retired: AtomicBool::new(false),
-            epoch: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
             inherited: Mutex::default(),
             inherits: AtomicUsize::new(0),
             inherited_until: AtomicU64::new(0),
@@ -76,14 +75,13 @@ impl Entry {
         self.store
     }
 
-    /// Between which resets, changes and evictions it is now.
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch.load(Acquire)
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Acquire)
     }
 
-    /// What was taken until now is not given back any more.
-    pub(super) fn begin_epoch(&self) {
-        self.epoch.fetch_add(1, Release);
+    /// Says that the numbers change; while no charge is under way.
+    pub(super) fn count_change(&self) {
+        self.changes.fetch_add(1, Release);
     }
 
     /// Says that the limit was removed.

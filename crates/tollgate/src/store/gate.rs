@@ -301,7 +301,7 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         }
     }
 
-    fn give_back(&self, bucket: &Bucket, taken: &Taken) {
+    fn give_back(&self, bucket: &Bucket, taken: &Taken) -> bool {
         if taken.granted > 0
             && let Some((entry, print)) = self.bucket(bucket)
         {
@@ -311,12 +311,15 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
                 extra.granted = extra.granted.saturating_add(taken.granted);
             });
         }
-        let Bucket::Of(limit, _) = bucket else { return };
-        self.update_bucket(bucket, |step, state, at| {
-            if limit.entry().epoch() == taken.epoch {
+        let Some((entry, print)) = self.bucket(bucket) else { return false };
+        let given = self.update_bucket(bucket, |step, state, at| {
+            let of_now = self.epoch(entry, &print) == taken.epoch;
+            if of_now {
                 step.give_back(state, at, taken);
             }
+            of_now
         });
+        taken.granted > 0 || given == Some(true)
     }
 
     fn owe(&self, bucket: &Bucket, units: u32) {

@@ -61,12 +61,12 @@ impl<C: Clock> Landlord for Owner<'_, C> {
         self.entering.numbers.is_current(self.edition)
     }
 
-    fn vacated(&self, tag: u16, words: [u64; 2], life: Life) {
-        let entry = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
+    fn vacated(&self, meta: u64, words: [u64; 2], life: Life) {
+        let entry = self.limits.get(usize::from(meta as u16)).and_then(Option::as_ref);
         if life != Life::Idle {
             self.store.evicted.fetch_add(1, Relaxed);
             // Should the key come back, its bucket is a fresh one: what was taken from the old one is not in it.
-            entry.iter().for_each(|entry| entry.begin_epoch());
+            self.store.epochs.end(meta);
         }
         if words[1] != 0 && entry.is_some_and(|entry| entry.numbers.step().is_boxed()) {
             self.store.arena.drop_state(words[1]);

@@ -5,6 +5,7 @@
 use super::{
     arena::Arena,
     entry::{Entry, Tables},
+    epochs::Epochs,
     extras::Extras,
     table::{NOBODY, Print},
 };
@@ -52,6 +53,7 @@ pub struct MemoryStore<C = SystemClock> {
     pub(super) limits: ArcSwap<Vec<Option<Arc<Entry>>>>,
     changing: Mutex<u64>,
     permits: AtomicU64,
+    pub(super) epochs: Epochs,
     /// Who waits, where turns cannot be booked.
     pub(super) room: Room,
     pub(super) evicted: AtomicU64,
@@ -166,6 +168,7 @@ impl<C: Clock> MemoryStore<C> {
             limits: ArcSwap::from_pointee(vec![None]),
             changing: Mutex::new(0),
             permits: AtomicU64::new(1),
+            epochs: Epochs::default(),
             room: Room::default(),
             evicted: AtomicU64::new(0),
             refused_full: AtomicU64::new(0),
@@ -239,6 +242,11 @@ impl<C: Clock> MemoryStore<C> {
     #[inline(always)]
     pub(crate) fn print(&self, entry: &Entry, key: Key<'_>) -> Print {
         Print::new(key.fingerprint(self.secret, entry.serial), entry.tag)
+    }
+
+    /// Between which resets, evictions and changes a key is now: as long as this is the same, there was none.
+    pub(super) fn epoch(&self, entry: &Entry, print: &Print) -> u64 {
+        entry.changes() + self.epochs.of(print.meta())
     }
 
     pub(super) fn moment(&self, entry: &Entry, now: Time) -> Moment {

@@ -3,6 +3,7 @@
 mod arena;
 mod change;
 mod entry;
+mod epochs;
 mod extras;
 mod gate;
 mod landlord;

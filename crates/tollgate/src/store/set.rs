@@ -196,9 +196,9 @@ impl<C: Clock> MemoryStore<C> {
         let refused = told.iter().any(|told| told.status.is_deny());
         let charges = mode == Mode::Charge && !refused;
         let enters = |place: &Place<'_>| matches!(*place.step, Step::Concurrency(_));
-        let permit = (charges
-            && places.iter().zip(parts).any(|(place, part)| enters(place) && part.cost > 0))
-        .then(|| self.next_permit());
+        // What a grant pays for holds no slot.
+        let enters_any = places.iter().zip(&told).any(|(place, told)| enters(place) && told.ask.cost > 0);
+        let permit = (charges && enters_any).then(|| self.next_permit());
 
         for (((part, place), body), told) in parts.iter().zip(places).zip(&mut bodies).zip(&mut told) {
             match &told.answer {
@@ -213,7 +213,8 @@ impl<C: Clock> MemoryStore<C> {
                             permit.unwrap_or(PermitId::FIRST),
                         );
                     }
-                    (told.taken.granted, told.taken.epoch) = (told.granted, part.entry.epoch());
+                    (told.taken.granted, told.taken.epoch) =
+                        (told.granted, self.epoch(part.entry, &part.print));
                     if told.granted > 0
                         && let Some(given) = &mut given
                     {

@@ -141,7 +141,7 @@ impl<C: Clock> MemoryStore<C> {
         let (entry, units) = (part.entry, u32::try_from(part.cost).ok()?);
         let mut backoff = Backoff::default();
         loop {
-            let epoch = entry.epoch();
+            let epoch = self.epoch(entry, &part.print);
             let (edition, narrow) = entry.numbers.read();
             let narrow = narrow.filter(|_| !entry.extras.any() && !entry.has_heirs())?;
             let slot = entry.tables.narrow().locate(&part.print)?;

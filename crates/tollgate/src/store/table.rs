@@ -80,7 +80,7 @@ pub(crate) trait Landlord {
     /// The numbers that the entering key was looked up under still hold.
     fn in_force(&self) -> bool;
     /// A slot was given away; what its words point at is to be freed.
-    fn vacated(&self, tag: u16, words: [u64; 2], life: Life);
+    fn vacated(&self, meta: u64, words: [u64; 2], life: Life);
 }
 
 impl Print {
@@ -300,7 +300,7 @@ impl<'t, const STRIDE: usize> Entering<'t, '_, STRIDE> {
             return Err(NoEntry::Changed);
         }
         if slot.meta() != 0 {
-            self.landlord.vacated(slot.meta() as u16, words, life);
+            self.landlord.vacated(slot.meta(), words, life);
         }
         slot.set_second(0);
         slot.meta.store(self.print.meta, Ordering::Release);

@@ -42,9 +42,11 @@ impl<C: Clock> MemoryStore<C> {
     /// Where the store does not know the limit.
     pub fn reset<'k>(&self, limit: &LimitHandle, key: impl Into<Key<'k>>) -> Result<(), StoreError> {
         let now = self.clock.now();
-        self.update(limit, key.into(), now, |step, state, _| {
+        let key = key.into();
+        let meta = self.print(limit.entry(), key).meta();
+        self.update(limit, key, now, |step, state, _| {
             *state = step.unseen();
-            limit.entry().begin_epoch();
+            self.epochs.end(meta);
         })?;
         Ok(())
     }

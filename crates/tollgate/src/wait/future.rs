@@ -1,8 +1,8 @@
 //! What `wait` and `enter` give: to be awaited by a task, or blocked on by a thread.
 
 use super::{
-    gate::{self, At, WaitAt},
-    order::Order,
+    gate::{At, WaitAt},
+    order::{Few, Order},
     passed::Passed,
     permit::Permit,
     reservation::Reservation,
@@ -53,8 +53,8 @@ pub struct Wait<'a, T: WaitAt, G = Passed> {
 pub trait Granted<'a>: Sized {
     /// From a turn that is due.
     fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>, waited: Duration) -> Self;
-    /// From a charge that went through at once.
-    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self;
+    /// From a charge that went through at once, by the short way: that of rates, not of slots.
+    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, status: Status) -> Self;
 }
 
 impl<'a, T: WaitAt, G> Wait<'a, T, G> {
@@ -112,7 +112,7 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
             return None;
         }
         let status = turn.gate().ask_quickly(&turn.order)?;
-        let granted = G::from_status(turn.gate(), &turn.order, status);
+        let granted = G::from_status(turn.gate(), status);
         turn.end();
         Some(granted)
     }
@@ -170,9 +170,7 @@ impl<'a> Granted<'a> for Passed {
         turn.pass(waited)
     }
 
-    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self {
-        // It has been let in, and has no hand to hold the slot with.
-        gate::leave(&**at, &order.tolls, status.permit);
+    fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, status: Status) -> Self {
         Self::at_once(status)
     }
 }
@@ -182,8 +180,8 @@ impl<'a> Granted<'a> for Permit<'a> {
         turn.enter(waited)
     }
 
-    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, order: &Order, status: Status) -> Self {
-        Self::new(at.clone(), &order.tolls, Passed::at_once(status))
+    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, status: Status) -> Self {
+        Self::new(at.clone(), Few::Many(Vec::new()), Passed::at_once(status))
     }
 }
 

@@ -54,8 +54,8 @@ pub trait Gate: Send + Sync {
     /// There is no line any more.
     fn line_ends(&self, bucket: &Bucket);
 
-    /// Gives back what a charge took.
-    fn give_back(&self, bucket: &Bucket, taken: &Taken);
+    /// Gives back what is still there of what a charge took. Whether there was anything to be given back.
+    fn give_back(&self, bucket: &Bucket, taken: &Taken) -> bool;
 
     /// Charges so many units whether they are there or not.
     fn owe(&self, bucket: &Bucket, units: u32);
@@ -186,12 +186,11 @@ impl<'a> Deref for AnyGate<'a> {
     }
 }
 
-/// Gives back everything that was charged, slots included.
-pub(crate) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
-    leave(gate, tolls, booked.permit);
-    for (toll, taken) in tolls.iter().zip(booked.taken.iter()) {
-        gate.give_back(&toll.bucket, taken);
-    }
+/// Gives back everything that was charged, slots included. Whether there was anything to be given back.
+pub(crate) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) -> bool {
+    leave(gate, tolls, booked);
+    let given = |(toll, taken): (&Toll, &Taken)| gate.give_back(&toll.bucket, taken);
+    tolls.iter().zip(booked.taken.iter()).map(given).fold(booked.permit.is_some(), |any, given| any | given)
 }
 
 /// Looks whether somebody at its buckets holds up everybody else, see [`line`](super::line).
@@ -206,32 +205,38 @@ pub(crate) fn watch(gate: &dyn Gate, order: &Order, now: Time) {
     }
 }
 
-/// When slots that are held through a wait are to be renewed.
-pub(crate) fn renews_at(
+/// The buckets of which slots are held. What a grant paid for holds none.
+pub(crate) fn held<'t>(
     gate: &dyn Gate,
-    tolls: &[Toll],
-    permit: Option<PermitId>,
-    now: Time,
-) -> Option<Time> {
-    let max_hold = |toll: &Toll| match gate.turns(&toll.bucket) {
+    tolls: &'t [Toll],
+    booked: &Booked,
+) -> impl Iterator<Item = &'t Bucket> {
+    let holds = |(toll, taken): &(&Toll, &Taken)| taken.units > 0 && gate.turns(&toll.bucket).is_slots();
+    let any = booked.permit.map(|_| tolls.iter().zip(booked.taken.iter()));
+    any.into_iter().flatten().filter(holds).map(|(toll, _)| &toll.bucket)
+}
+
+/// Gives back the slots that are held.
+pub(crate) fn leave(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
+    let Some(permit) = booked.permit else { return };
+    held(gate, tolls, booked).for_each(|bucket| gate.leave(bucket, permit));
+}
+
+/// When slots that are held through a wait are to be renewed.
+pub(crate) fn renews_at(gate: &dyn Gate, tolls: &[Toll], booked: &Booked, now: Time) -> Option<Time> {
+    let max_hold = |bucket| match gate.turns(bucket) {
         Turns::Slots { max_hold, .. } => Some(max_hold),
         _ => None,
     };
-    permit.and_then(|_| tolls.iter().filter_map(max_hold).min()).map(|max_hold| now + max_hold / 3)
+    held(gate, tolls, booked).filter_map(max_hold).min().map(|max_hold| now + (max_hold / 3).max(SHORTEST))
 }
+
+/// No timer is finer than this.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Lets slots be held for longer. Whether all of them still were.
-pub(crate) fn renew(gate: &dyn Gate, tolls: &[Toll], permit: Option<PermitId>) -> bool {
-    let Some(permit) = permit else { return true };
-    let slots = tolls.iter().filter(|toll| toll.cost > 0 && gate.turns(&toll.bucket).is_slots());
+pub(crate) fn renew(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) -> bool {
+    let Some(permit) = booked.permit else { return true };
     // Every one of them, whatever became of the first.
-    slots.map(|toll| gate.renew(&toll.bucket, permit)).fold(true, |all, held| all & held)
-}
-
-/// Gives back the slots that a permit holds under these charges.
-pub(crate) fn leave(gate: &dyn Gate, tolls: &[Toll], permit: Option<PermitId>) {
-    let Some(permit) = permit else { return };
-    for toll in tolls {
-        gate.leave(&toll.bucket, permit);
-    }
+    held(gate, tolls, booked).map(|bucket| gate.renew(bucket, permit)).fold(true, |all, held| all & held)
 }

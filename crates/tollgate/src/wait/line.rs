@@ -7,7 +7,7 @@
 //! arrival puts it.
 
 use super::foresee::{Goes, View};
-use crate::time::Time;
+use crate::{step::turns::Turns, time::Time};
 use std::{collections::BTreeMap, task::Waker, time::Duration};
 
 /// The order of arrival.
@@ -62,8 +62,17 @@ pub(crate) struct Comer {
     pub(crate) now: Time,
     /// The latest time at which its turn may come, if there is one.
     pub(crate) by: Option<Time>,
-    /// How many may stand there at most, where turns are slots. When one will be free nobody knows.
-    pub(crate) queue: Option<u32>,
+    /// How turns are had there. When a slot will be free nobody knows.
+    pub(crate) turns: Turns,
+    pub(crate) arrival: Arrival,
+}
+
+/// Whether somebody comes to a line for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    New,
+    /// It stood here before, and keeps its place.
+    Back,
 }
 
 /// Why somebody may not stand in a line.
@@ -112,14 +121,16 @@ impl Line {
         comer: &Comer,
         look: impl FnOnce() -> Option<View>,
     ) -> Result<Option<Time>, NoPlace> {
-        // Whoever has stood in a line before keeps its place.
-        let queue = comer.queue.filter(|_| comer.ticket.is_none());
+        if self.standing.contains_key(&ticket) {
+            return Ok(None);
+        }
+        let queue = comer.turns.queue().filter(|_| comer.arrival == Arrival::New);
         if let Some(queue) = queue.filter(|queue| self.standing.len() >= *queue as usize) {
             return Err(NoPlace::QueueFull(queue));
         }
-        let start = match comer.queue {
-            Some(_) => None,
-            None => self.foresee(ticket, comer.units, comer.now, look).map(|goes| goes.start),
+        let start = match comer.turns {
+            Turns::Slots { .. } => None,
+            _ => self.foresee(ticket, comer.units, comer.now, look).map(|goes| goes.start),
         };
         if let (Some(by), Some(start)) = (comer.by, start)
             && start > by

@@ -2,7 +2,7 @@
 
 use super::{
     gate::{AnyGate, At, WaitAt},
-    order::{Bucket, Few, Toll},
+    order::{Bucket, Few},
     passed::Passed,
 };
 use crate::{decision::Status, step::turns::Turns};
@@ -37,9 +37,7 @@ pub struct Permit<'a> {
 }
 
 impl<'a> Permit<'a> {
-    pub(super) fn new<T: WaitAt + 'a>(at: At<'a, T>, tolls: &[Toll], passed: Passed) -> Self {
-        let slots = tolls.iter().map(|toll| &toll.bucket).filter(|bucket| at.turns(bucket).is_slots());
-        let buckets = if passed.permit.is_some() { slots.cloned().collect() } else { Few::Many(Vec::new()) };
+    pub(super) fn new<T: WaitAt + 'a>(at: At<'a, T>, buckets: Few<Bucket>, passed: Passed) -> Self {
         Self { gate: at.into(), buckets, passed }
     }
 

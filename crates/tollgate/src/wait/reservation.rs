@@ -120,10 +120,10 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 
     /// Renews its slots; and until when to sleep, if it is not due.
     fn sleeps_until(&self) -> Option<Time> {
-        let permit = self.booked.as_ref().and_then(|booked| booked.permit);
-        gate::renew(&*self.at, &self.order.tolls, permit);
-        let renews_at = gate::renews_at(&*self.at, &self.order.tolls, permit, self.at.now());
-        (!self.is_due()).then(|| renews_at.map_or(self.due(), |at| at.min(self.due())))
+        let (booked, now) = (self.booked.as_ref()?, self.at.now());
+        gate::renew(&*self.at, &self.order.tolls, booked);
+        let renews_at = gate::renews_at(&*self.at, &self.order.tolls, booked, now);
+        (booked.due > now).then(|| renews_at.map_or(booked.due, |at| at.min(booked.due)))
     }
 
     /// Gives the turn back. Whether anything came back: once it is due, what was charged is spent (see `settle`), and only
@@ -137,7 +137,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     /// given back.
     pub fn settle_each(mut self, actual: &[u32]) {
         let Some(booked) = self.booked.take() else { return };
-        gate::leave(&*self.at, &self.order.tolls, booked.permit);
+        gate::leave(&*self.at, &self.order.tolls, &booked);
         for (index, (toll, taken)) in self.order.tolls.iter().zip(booked.taken.iter()).enumerate() {
             let actual = self.really_cost(index, toll, actual);
             if self.at.turns(&toll.bucket).is_slots() {
@@ -160,7 +160,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 
     /// What somebody gets whose turn has come, and who does not want to hold anything.
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
-        gate::leave(&*self.at, &self.order.tolls, self.booked.as_ref().and_then(|booked| booked.permit));
+        self.booked.iter().for_each(|booked| gate::leave(&*self.at, &self.order.tolls, booked));
         Passed::new(self.booked.take(), waited)
     }
 
@@ -169,8 +169,10 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     where
         T: 'a,
     {
+        let held = |booked| gate::held(&*self.at, &self.order.tolls, booked).cloned();
+        let buckets = self.booked.as_ref().into_iter().flat_map(held).collect();
         let passed = Passed::new(self.booked.take(), waited);
-        Permit::new(self.at.clone(), &self.order.tolls, passed)
+        Permit::new(self.at.clone(), buckets, passed)
     }
 
     /// What a toll really cost, when the charges that are part of it cost so much; those not named cost what was booked.
@@ -187,11 +189,10 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         let Some(booked) = self.booked.take() else { return false };
         if booked.due <= self.at.now() {
             // What was charged is spent. Slots are held, not spent.
-            gate::leave(&*self.at, &self.order.tolls, booked.permit);
+            gate::leave(&*self.at, &self.order.tolls, &booked);
             return booked.permit.is_some();
         }
-        gate::give_back(&*self.at, &self.order.tolls, &booked);
-        true
+        gate::give_back(&*self.at, &self.order.tolls, &booked)
     }
 }
 

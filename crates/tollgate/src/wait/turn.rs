@@ -2,7 +2,7 @@
 
 use super::{
     gate::{self, Asked, At, Booked, Denied, WaitAt},
-    line::{Comer, GRACE, Leaving, NoPlace, Place, Ticket},
+    line::{Arrival, Comer, GRACE, Leaving, NoPlace, Place, Ticket},
     order::{Few, Order},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
@@ -22,6 +22,8 @@ pub(crate) struct Turn<'a, T: WaitAt> {
     pub(crate) order: Order,
     pub(crate) up_to: Option<Duration>,
     began: Option<Time>,
+    /// How often its slots ran out before its turn came.
+    restarts: u32,
     stage: Stage,
 }
 
@@ -62,9 +64,12 @@ const LAG: Duration = Duration::from_millis(5);
 /// have room at different times could send it to and fro for ever.
 const MOVES: u32 = 4;
 
+/// How often it begins again when its slots run out in the wait for another limit.
+const RESTARTS: u32 = 3;
+
 impl<'a, T: WaitAt> Turn<'a, T> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { at, order, up_to: None, began: None, stage: Stage::Fresh }
+        Self { at, order, up_to: None, began: None, restarts: 0, stage: Stage::Fresh }
     }
 
     pub(crate) const fn gate(&self) -> &At<'a, T> {
@@ -115,7 +120,7 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         for toll in stand.tolls.iter().copied() {
             match self.at.room().place(self.line(toll), stand.ticket, now, waker) {
                 Place::First => {}
-                Place::Nowhere => return self.join(toll, Some(stand.clone())),
+                Place::Nowhere => return self.join(toll, Some(stand.clone()), Arrival::Back),
                 Place::Behind(at) => looks_again = Some(earlier(looks_again.flatten(), at)),
             }
         }
@@ -125,9 +130,10 @@ impl<'a, T: WaitAt> Turn<'a, T> {
                 None => self.ask(Some(stand)),
             };
         };
-        let toll = stand.tolls.first().copied().unwrap_or(0);
-        let until = self.stays_until(toll);
-        if until.is_some_and(|until| now >= until) {
+        let first_to_end =
+            stand.tolls.iter().filter_map(|toll| Some((self.stays_until(*toll)?, *toll))).min();
+        let (until, toll) = first_to_end.unzip();
+        if let Some(toll) = toll.filter(|_| until.is_some_and(|until| now >= until)) {
             let statuses = self.at.peek(&self.order);
             return Some(self.refuse_late(toll, None, statuses));
         }
@@ -146,7 +152,11 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         match self.at.ask(&self.order, now.nanos_since(began), left) {
             Asked::Granted(booked) => {
                 self.step_out(Leaving::Served);
-                let renews_at = self.renews_at(&booked, now);
+                // One that goes at once has its slots from now.
+                let now = self.at.now();
+                let renews_at = (booked.due > now)
+                    .then(|| gate::renews_at(&*self.at, &self.order.tolls, &booked, now))
+                    .flatten();
                 self.stage = Stage::Booked(booked, renews_at);
                 None
             }
@@ -192,6 +202,8 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         if until.is_some_and(|until| now >= until) {
             return Some(self.refuse_late(toll, None, denied.statuses));
         }
+        // A table that is full may have a place before the hint, and nobody would say so.
+        let hint = if is_full { earlier(hint, Some(now + GRACE)) } else { hint };
         let asks_at = earlier(hint, until);
         for toll in stand.tolls.iter().copied() {
             self.at.room().asks_again(self.line(toll), stand.ticket, asks_at);
@@ -204,13 +216,13 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         if from.as_ref().is_none_or(|from| from.moves < MOVES) {
             self.step_out(Leaving::GaveUp);
             let from = from.map(|from| Stand { tolls: Few::Many(Vec::new()), moves: from.moves + 1, ..from });
-            return self.join(toll, from);
+            return self.join(toll, from, Arrival::New);
         }
-        self.join(toll, from)
+        self.join(toll, from, Arrival::New)
     }
 
     /// Stands in the line of a toll as well, at the place of its arrival.
-    fn join(&mut self, toll: usize, from: Option<Stand>) -> Option<Next<'a, T>> {
+    fn join(&mut self, toll: usize, from: Option<Stand>, arrival: Arrival) -> Option<Next<'a, T>> {
         let Some(wanted) = self.order.tolls.get(toll) else { return Some(Next::Sleep(None)) };
         let bucket = &wanted.bucket;
         let (now, turns) = (self.at.now(), self.at.turns(bucket));
@@ -219,7 +231,8 @@ impl<'a, T: WaitAt> Turn<'a, T> {
             units: wanted.units(),
             now,
             by: self.by(toll),
-            queue: turns.queue(),
+            turns,
+            arrival,
         };
         match self.at.room().join(bucket.line(), &comer, || self.at.look(bucket)) {
             Ok(joined) => {
@@ -259,24 +272,20 @@ impl<'a, T: WaitAt> Turn<'a, T> {
         if let Some(at) = *renews_at
             && (is_due || at <= now)
         {
-            if !gate::renew(&*self.at, &self.order.tolls, booked.permit) {
-                // Its slots ran out while nobody polled it: back to the beginning.
+            if !gate::renew(&*self.at, &self.order.tolls, booked) {
+                // Its slots ran out while nobody polled it: back to the beginning, a few times.
                 gate::give_back(&*self.at, &self.order.tolls, booked);
                 self.stage = Stage::Fresh;
-                return None;
+                self.restarts += 1;
+                let ends = (self.restarts > RESTARTS).then(|| self.at.peek(&self.order));
+                return ends.map(|statuses| self.refuse_late(0, None, statuses));
             }
-            *renews_at = gate::renews_at(&*self.at, &self.order.tolls, booked.permit, now);
+            *renews_at = gate::renews_at(&*self.at, &self.order.tolls, booked, now);
         }
         if is_due {
             return self.take_booked().map(Next::Go);
         }
         Some(Next::Sleep(earlier(Some(booked.due), *renews_at)))
-    }
-
-    fn renews_at(&self, booked: &Booked, now: Time) -> Option<Time> {
-        // One that goes at once has its slots from now.
-        let waits = booked.due > now;
-        waits.then(|| gate::renews_at(&*self.at, &self.order.tolls, booked.permit, now)).flatten()
     }
 
     /// The turn that was booked, to be used or given back.

@@ -3,16 +3,21 @@
 
 mod booking;
 mod bounds;
+mod by_hand;
 mod changes;
 mod exactness;
 mod extremes;
+mod forecasts;
+mod given_back;
 mod guava;
+mod held;
 mod limits;
+mod lines;
 mod paced;
 mod permits;
 mod pitfalls;
 mod regressions;
-mod review;
+mod reservations;
 mod seeds;
 mod sets;
 mod tables;
@@ -20,3 +25,5 @@ mod tasks;
 mod threads;
 mod turns;
 mod waiting;
+mod waiting_sets;
+mod wakers;

@@ -390,26 +390,3 @@ fn lined() -> Vec<Limit> {
         SlidingCounter::new(6, SECOND).unwrap().into(),
     ]
 }
-
-/// Ten thousand wait; each is polled when it comes, when it is first in line and when it goes, and no oftener.
-#[test]
-fn ten_thousand_waiters_go_in_order_and_sleep_meanwhile() {
-    for (limit, polls) in [
-        (Limit::from(TokenBucket::new(Rate::per_second(1_000).unwrap(), 1).unwrap()), 2.0),
-        (SlidingLog::new(100, SECOND / 10).unwrap().into(), 2.1),
-        (FixedWindow::new(100, SECOND / 10).unwrap().into(), 2.1),
-    ] {
-        let clock = ManualClock::new();
-        let limiter = Limiter::with_clock(limit.clone(), clock.clone());
-        let mut tasks: Tasks<'_, Result<Passed, Refused>> = Tasks::on(&clock);
-        let patience = Duration::from_secs(10);
-        tasks.start_all((0..10_000).map(|_| limiter.wait().up_to(patience)));
-        let before = tasks.polls;
-        tasks.pass(Duration::from_nanos(1));
-        assert_eq!(tasks.polls, before, "{limit:?}: nobody stirs while nothing happens");
-        tasks.finish();
-        assert!(tasks.done.iter().all(|(_, _, result)| result.is_ok()), "{limit:?}");
-        assert_eq!(tasks.order(), (0..10_000).collect::<Vec<_>>(), "{limit:?}");
-        assert!(tasks.polls as f64 <= 10_000.0 * polls, "{limit:?}: {} polls", tasks.polls);
-    }
-}
