@@ -341,6 +341,9 @@ impl<'a, T: WaitAt> Turn<'a, T> {
     }
 
     fn step_out(&mut self, leaving: Leaving) {
+        if !matches!(self.stage, Stage::Standing(_)) {
+            return;
+        }
         let Stage::Standing(stand) = std::mem::replace(&mut self.stage, Stage::Over) else { return };
         for toll in stand.tolls.iter().filter_map(|toll| self.order.tolls.get(*toll)) {
             let left = self.at.room().leave(toll.bucket.line(), stand.ticket, self.at.now(), leaving);
@@ -358,7 +361,11 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 /// Whoever stops waiting steps out of its line, and gives a turn back that was booked.
 impl<T: WaitAt> Drop for Turn<'_, T> {
     fn drop(&mut self) {
-        drop(self.take_booked());
-        self.step_out(Leaving::GaveUp);
+        // Nearly always there is nothing to give back, and a stage is large to move.
+        match self.stage {
+            Stage::Fresh | Stage::Over => {}
+            Stage::Standing(_) => self.step_out(Leaving::GaveUp),
+            Stage::Booked(..) => drop(self.take_booked()),
+        }
     }
 }
