@@ -96,11 +96,11 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// The partner: its own limit, as its contract has it, with a little slack for the network.
+/// The partner: its own limit, as its contract has it, with some slack for calls that were held up on the way.
 async fn strict_partner() -> Result<(SocketAddr, Arc<AtomicU32>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let limit = Arc::new(Limiter::new(TokenBucket::new(Rate::per_second(20)?, 7)?));
+    let limit = Arc::new(Limiter::new(TokenBucket::new(Rate::per_second(20)?, 20)?));
     let refused = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&refused);
     tokio::spawn(async move {

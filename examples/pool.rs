@@ -126,23 +126,34 @@ async fn server() -> Result<(SocketAddr, Arc<Server>)> {
 
 impl Server {
     async fn serve(&self, stream: TcpStream) -> Result<()> {
-        let now = self.now.fetch_add(1, SeqCst) + 1;
+        self.now.fetch_add(1, SeqCst);
+        let served = self.answer(stream).await;
+        self.now.fetch_sub(1, SeqCst);
+        served
+    }
+
+    async fn answer(&self, stream: TcpStream) -> Result<()> {
+        // One that just hung up may not have been noticed yet.
+        for _ in 0..20 {
+            if self.now.load(SeqCst) <= 3 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let now = self.now.load(SeqCst);
         if now > 3 {
             self.refused.fetch_add(1, SeqCst);
-        } else {
-            self.most.fetch_max(now, SeqCst);
-            let mut stream = BufReader::new(stream);
-            let mut question = String::new();
-            while stream.read_line(&mut question).await.unwrap_or(0) > 0 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                let answer = format!("{}: one row\n", question.trim_end());
-                stream.get_mut().write_all(answer.as_bytes()).await?;
-                question.clear();
-            }
-            self.now.fetch_sub(1, SeqCst);
             return Ok(());
         }
-        self.now.fetch_sub(1, SeqCst);
+        self.most.fetch_max(now, SeqCst);
+        let mut stream = BufReader::new(stream);
+        let mut question = String::new();
+        while stream.read_line(&mut question).await.unwrap_or(0) > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let answer = format!("{}: one row\n", question.trim_end());
+            stream.get_mut().write_all(answer.as_bytes()).await?;
+            question.clear();
+        }
         Ok(())
     }
 }
