@@ -72,6 +72,10 @@ async fn main() -> Result<()> {
         ensure!(status == StatusCode::OK, "call {call} was made out of turn");
     }
     ensure!(refused.load(Relaxed) == 0, "the partner saw us too often");
+    ensure!(
+        began.elapsed() >= Duration::from_millis(1_250),
+        "25 calls beyond the first five take 50 ms each"
+    );
 
     println!("a call that may wait 10 ms, behind 20 others:");
     let others: Vec<_> = (0..20)

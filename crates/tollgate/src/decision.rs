@@ -252,6 +252,12 @@ impl Verdict {
     }
 }
 
+/// The most restrictive; ties go to the first.
+pub(crate) fn strictest(statuses: &[Status]) -> Option<(usize, Verdict)> {
+    let ranked = statuses.iter().map(Status::in_nanos).enumerate();
+    ranked.reduce(|best, next| if next.1.rank() > best.1.rank() { next } else { best })
+}
+
 /// How a whole set of charges stands: all were charged, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a set's status says whether the request may go on"]
@@ -265,14 +271,9 @@ pub struct SetStatus {
 impl SetStatus {
     /// The most restrictive status wins; ties go to the first.
     pub(crate) fn of(statuses: Vec<Status>) -> Self {
-        let mut verdict = Verdict::Allow;
-        let mut decisive = None;
-        for (index, status) in statuses.iter().enumerate() {
-            if status.in_nanos().rank() > verdict.rank() {
-                verdict = status.in_nanos();
-                decisive = Some(index);
-            }
-        }
+        let strictest = strictest(&statuses).filter(|(_, verdict)| *verdict != Verdict::Allow);
+        let (decisive, verdict) = strictest.unzip();
+        let verdict = verdict.unwrap_or(Verdict::Allow);
         Self { verdict, decisive, statuses, permit: None }
     }
 

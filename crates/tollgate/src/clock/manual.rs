@@ -1,6 +1,6 @@
 //! A clock for tests: it moves when told to, and whoever sleeps by it wakes then.
 
-use super::{Clock, Sleep, Timer};
+use super::{Clock, Sleep, Timer, unparker};
 use crate::time::{Time, nanos};
 use std::{
     collections::BTreeMap,
@@ -10,8 +10,8 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    task::{Context, Poll, Waker},
+    thread,
     time::Duration,
 };
 
@@ -90,7 +90,7 @@ impl Clock for ManualClock {
 
     fn park(&self, until: Option<Time>) {
         let Some(until) = until else { return thread::park() };
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = unparker();
         let mut sleep = ManualSleep { clock: self.clone(), until, place: None };
         if Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker)).is_pending() {
             thread::park();
@@ -101,14 +101,6 @@ impl Clock for ManualClock {
 impl Timer for ManualClock {
     fn sleep_until(&self, at: Time) -> Sleep {
         Box::pin(ManualSleep { clock: self.clone(), until: at, place: None })
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
     }
 }
 

@@ -18,7 +18,13 @@ pub use runtime::TokioClock;
 pub use system::SystemClock;
 
 use crate::time::Time;
-use std::{future::Future, pin::Pin, sync::Arc, thread};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Wake, Waker},
+    thread::{self, Thread},
+};
 
 /// A source of time.
 ///
@@ -101,5 +107,18 @@ impl<C: Timer> Timer for &C {
 impl<C: Timer> Timer for Arc<C> {
     fn sleep_until(&self, at: Time) -> Sleep {
         C::sleep_until(self, at)
+    }
+}
+
+/// Wakes this thread from [`Clock::park`].
+pub(crate) fn unparker() -> Waker {
+    Waker::from(Arc::new(Unpark(thread::current())))
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }

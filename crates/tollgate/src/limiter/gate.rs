@@ -130,8 +130,8 @@ impl<C: Clock> Limiter<C> {
         let (edition, narrow) = self.numbers.read();
         let word = Word(&self.hot.word);
         let value = word.glance()?;
-        let (status, next) = narrow.as_ref()?.ask(value, now, cost, Some(up_to)).ok()?;
         let narrow = narrow?;
+        let (status, next) = narrow.ask(value, now, cost, Some(up_to)).ok()?;
         let trace = Trace::After(narrow.widen(next, self.birth));
         let taken = Taken { units: cost, trace, epoch, ..Taken::default() };
         if status.is_deny() || cost == 0 {
@@ -180,9 +180,9 @@ impl<C: Clock> Limiter<C> {
         let mut rest = self.rest();
         let now = self.never_back(self.clock.now());
         let banned_for = rest.banned_until.nanos_since(now);
-        let granted = rest.granted;
-        let mut view = self.with_state(&mut rest, now, |step, state, at| View {
-            step: Arc::new(step.clone()),
+        let (granted, step) = (rest.granted, Arc::clone(&self.numbers.step()));
+        let mut view = self.with_state(&mut rest, now, |_, state, at| View {
+            step,
             state: state.clone(),
             now,
             at,
@@ -208,7 +208,9 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
 
     fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked {
         let now = self.never_back(self.clock.now());
-        let Some(toll) = order.tolls.first() else { unreachable!("an order of one") };
+        let Some(toll) = order.tolls.first() else {
+            return Asked::new(Few::Many(Vec::new()), Few::Many(Vec::new()), None, now);
+        };
         let (units, up_to) = (toll.units(), toll.patience(waited, left));
         let (status, taken) = self
             .book_word(units, up_to, now)

@@ -27,18 +27,12 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
     /// Each charge may say how long it may wait at most ([`Charge::up_to`]); the wait itself may as well. Slots of a
     /// concurrency limit are waited for and not held: that is [`enter`](Self::enter).
     pub fn wait(&self, charges: &[Charge<'_>]) -> Wait<'_, Self> {
-        match self.order(charges) {
-            Ok(order) => Wait::new(At::Borrowed(self), order),
-            Err(error) => Wait::failed(error),
-        }
+        Wait::of(At::Borrowed(self), self.order(charges))
     }
 
     /// As [`wait`](Self::wait), to be kept in a struct or spawned: it shares the store instead of borrowing it.
     pub fn wait_owned<'a>(self: &Arc<Self>, charges: &[Charge<'_>]) -> Wait<'a, Self> {
-        match self.order(charges) {
-            Ok(order) => Wait::new(At::Shared(Arc::clone(self)), order),
-            Err(error) => Wait::failed(error),
-        }
+        Wait::of(At::Shared(Arc::clone(self)), self.order(charges))
     }
 
     /// Waits as [`wait`](Self::wait) does, and holds the slots of its concurrency limits until the permit is dropped.
@@ -58,18 +52,12 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter(&self, charges: &[Charge<'_>]) -> Wait<'_, Self, Permit<'_>> {
-        match self.order(charges) {
-            Ok(order) => Wait::new(At::Borrowed(self), order),
-            Err(error) => Wait::failed(error),
-        }
+        Wait::of(At::Borrowed(self), self.order(charges))
     }
 
     /// As [`enter`](Self::enter), with a permit that may outlive the borrow.
     pub fn enter_owned<'a>(self: &Arc<Self>, charges: &[Charge<'_>]) -> Wait<'a, Self, Permit<'a>> {
-        match self.order(charges) {
-            Ok(order) => Wait::new(At::Shared(Arc::clone(self)), order),
-            Err(error) => Wait::failed(error),
-        }
+        Wait::of(At::Shared(Arc::clone(self)), self.order(charges))
     }
 
     /// Books all charges, to be used when the reservation is due, within `up_to`; or none of them.

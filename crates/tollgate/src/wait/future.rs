@@ -9,7 +9,7 @@ use super::{
     turn::{Next, Turn},
 };
 use crate::{
-    clock::{Sleep, Timer},
+    clock::{Sleep, Timer, unparker},
     decision::Status,
     store::StoreError,
     time::Time,
@@ -18,9 +18,8 @@ use std::{
     future::Future,
     marker::PhantomData,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    task::{Context, Poll, Waker},
+    thread,
     time::Duration,
 };
 
@@ -62,9 +61,12 @@ impl<'a, T: WaitAt, G> Wait<'a, T, G> {
         Self { turn: Ok(Turn::new(at, order)), is_fresh: true, sleep: None, granted: PhantomData }
     }
 
-    /// A wait that ends before it begins.
-    pub(crate) const fn failed(error: StoreError) -> Self {
-        Self { turn: Err(Some(error)), is_fresh: false, sleep: None, granted: PhantomData }
+    /// A wait that ends before it begins, where there is no order.
+    pub(crate) fn of(at: At<'a, T>, order: Result<Order, StoreError>) -> Self {
+        match order {
+            Ok(order) => Self::new(at, order),
+            Err(error) => Self { turn: Err(Some(error)), is_fresh: false, sleep: None, granted: PhantomData },
+        }
     }
 
     /// Waits this long at most. Where the turn would come later it is refused at once. Without this it waits for as long as
@@ -93,7 +95,7 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
         if let Some(granted) = self.try_at_once() {
             return Ok(granted);
         }
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = unparker();
         loop {
             match self.advance(&waker) {
                 Ok(result) => return result,
@@ -182,14 +184,6 @@ impl<'a> Granted<'a> for Permit<'a> {
 
     fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, status: Status) -> Self {
         Self::new(at.clone(), Few::Many(Vec::new()), Passed::at_once(status))
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    decision::{Status, Verdict},
+    decision::{Status, Verdict, strictest},
     step::{concurrency::PermitId, taken::Taken, turns::Turns},
     store::StoreError,
     time::Time,
@@ -119,12 +119,6 @@ impl Asked {
             _ => Self::Denied(Denied { statuses, by }),
         }
     }
-}
-
-/// The most restrictive; ties go to the first.
-pub(crate) fn strictest(statuses: &[Status]) -> Option<(usize, Verdict)> {
-    let ranked = statuses.iter().map(Status::in_nanos).enumerate();
-    ranked.reduce(|best, next| if next.1.rank() > best.1.rank() { next } else { best })
 }
 
 impl Denied {

@@ -116,20 +116,20 @@ impl<'a, T: WaitAt> Turn<'a, T> {
 
     fn stand(&mut self, mut stand: Stand, waker: &Waker) -> Option<Next<'a, T>> {
         let now = self.at.now();
-        let mut looks_again = None;
+        let (mut is_first, mut looks_again) = (true, None);
         for toll in stand.tolls.iter().copied() {
             match self.at.room().place(self.line(toll), stand.ticket, now, waker) {
                 Place::First => {}
                 Place::Nowhere => return self.join(toll, Some(stand.clone()), Arrival::Back),
-                Place::Behind(at) => looks_again = Some(earlier(looks_again.flatten(), at)),
+                Place::Behind(at) => (is_first, looks_again) = (false, earlier(looks_again, at)),
             }
         }
-        let Some(looks_again) = looks_again else {
+        if is_first {
             return match self.at.room().held_up_at(stand.ticket, self.order.lines()) {
                 Some(other) => self.go_to(other, Some(stand)),
                 None => self.ask(Some(stand)),
             };
-        };
+        }
         let first_to_end =
             stand.tolls.iter().filter_map(|toll| Some((self.stays_until(*toll)?, *toll))).min();
         let (until, toll) = first_to_end.unzip();
@@ -213,11 +213,13 @@ impl<'a, T: WaitAt> Turn<'a, T> {
 
     /// From wherever it stands to the line of another toll.
     fn go_to(&mut self, toll: usize, from: Option<Stand>) -> Option<Next<'a, T>> {
-        if from.as_ref().is_none_or(|from| from.moves < MOVES) {
+        let from = from.map(|from| {
+            if from.moves == MOVES {
+                return from;
+            }
             self.step_out(Leaving::GaveUp);
-            let from = from.map(|from| Stand { tolls: Few::Many(Vec::new()), moves: from.moves + 1, ..from });
-            return self.join(toll, from, Arrival::New);
-        }
+            Stand { tolls: Few::Many(Vec::new()), moves: from.moves + 1, ..from }
+        });
         self.join(toll, from, Arrival::New)
     }
 
