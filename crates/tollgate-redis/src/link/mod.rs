@@ -1,0 +1,1 @@
+//! How calls reach Redis: one server, one behind sentinels, or a cluster.

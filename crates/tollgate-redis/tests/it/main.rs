@@ -1,0 +1,1 @@
+//! The store from outside, against real servers.
