@@ -1,4 +1,15 @@
 //! Limits shared by a fleet through Redis: the same decisions as in memory, made by one script on the server's clock.
 
+mod gather;
 mod lease;
+mod limit;
 mod link;
+mod names;
+mod numbers;
+mod packing;
+mod question;
+mod script;
+mod store;
+
+pub use limit::RedisLimit;
+pub use store::RedisStore;

@@ -1,7 +1,7 @@
 //! One limit, one key, one cost.
 
 use crate::{key::Key, store::LimitHandle};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// One limit, one key, one cost: what a request pays.
 ///
@@ -15,17 +15,20 @@ use std::time::Duration;
 /// assert!(store.check_one(&charge)?.is_allow());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Charge<'a> {
-    pub(crate) limit: &'a LimitHandle,
-    pub(crate) key: Key<'a>,
-    pub(crate) cost: u32,
-    pub(crate) up_to: Option<Duration>,
+pub struct Charge<'a, L = LimitHandle> {
+    /// Which limit: the handle that the store gave for it.
+    pub limit: &'a L,
+    /// Whose bucket.
+    pub key: Key<'a>,
+    /// How many units; zero asks without charging.
+    pub cost: u32,
+    /// How long it may wait for its turn; `None` for what the limit itself prescribes.
+    pub up_to: Option<Duration>,
 }
 
-impl<'a> Charge<'a> {
+impl<'a, L> Charge<'a, L> {
     /// One unit of `limit` for `key`.
-    pub fn new(limit: &'a LimitHandle, key: impl Into<Key<'a>>) -> Self {
+    pub fn new(limit: &'a L, key: impl Into<Key<'a>>) -> Self {
         Self { limit, key: key.into(), cost: 1, up_to: None }
     }
 
@@ -40,5 +43,24 @@ impl<'a> Charge<'a> {
     #[must_use]
     pub const fn up_to(self, up_to: Duration) -> Self {
         Self { up_to: Some(up_to), ..self }
+    }
+}
+
+impl<L> Clone for Charge<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L> Copy for Charge<'_, L> {}
+
+impl<L: fmt::Debug> fmt::Debug for Charge<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Charge")
+            .field("limit", &self.limit)
+            .field("key", &self.key)
+            .field("cost", &self.cost)
+            .field("up_to", &self.up_to)
+            .finish()
     }
 }

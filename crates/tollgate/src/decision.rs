@@ -3,7 +3,10 @@
 //! A denial is not an error. Every hint is rounded up to a whole microsecond here, and never down anywhere: a
 //! caller who comes back after exactly `retry_after` passes, if nobody else came.
 
-use crate::{step::concurrency::PermitId, time::hint};
+use crate::{
+    step::concurrency::PermitId,
+    time::{hint, nanos},
+};
 use std::{fmt, time::Duration};
 
 /// What a request is told.
@@ -39,6 +42,22 @@ pub enum DecidedBy {
     Ban,
     /// The table was full of live keys and is told to deny then.
     FullTable,
+    /// Units that this node took ahead from a shared store, or a refusal of the store that still holds.
+    Lease,
+    /// Nobody who knows: the shared store did not answer, and this is what is done then.
+    Failure(OnFailure),
+}
+
+/// What is decided while a shared store does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnFailure {
+    /// Everything passes.
+    Open,
+    /// Everything is refused.
+    Closed,
+    /// This node decides by itself, in memory, on its share of the limit.
+    #[default]
+    Local,
 }
 
 /// How one charge stands.
@@ -138,6 +157,29 @@ impl Status {
     #[must_use]
     pub const fn permit(&self) -> Option<PermitId> {
         self.permit
+    }
+
+    /// A status made by a store outside this crate. Times longer than 584 years are that.
+    pub fn new(decision: Decision, limit: u32, remaining: u32, reset_after: Option<Duration>) -> Self {
+        let nanos = |time| nanos(time).min(NEVER - 1);
+        let verdict = match decision {
+            Decision::Allow => Verdict::Allow,
+            Decision::Wait(wait) => Verdict::Wait(nanos(wait)),
+            Decision::Deny(Retry::After(after)) => Verdict::Deny(nanos(after)),
+            Decision::Deny(Retry::WhenReleased) => Verdict::WhenReleased,
+            Decision::Deny(Retry::Never) => Verdict::Never,
+        };
+        Self::plain(verdict, limit, remaining, reset_after.map_or(NEVER, nanos))
+    }
+
+    /// The same, decided by somebody else than the limit's own state.
+    pub const fn said_by(self, decided_by: DecidedBy) -> Self {
+        Self { decided_by, ..self }
+    }
+
+    /// The same, with slots that this permit holds.
+    pub const fn held_by(self, permit: PermitId) -> Self {
+        Self { permit: Some(permit), ..self }
     }
 
     /// A status whose units are units and whose times are nanoseconds.
@@ -240,12 +282,13 @@ impl Verdict {
         matches!(self, Self::Deny(_) | Self::WhenReleased | Self::Never)
     }
 
-    /// Restrictiveness: never, then a full concurrency limit, then the longest deny, then the longest wait.
+    /// Restrictiveness: never, then a full concurrency limit, then the longest deny, then the longest wait. Times count as
+    /// they are told, in whole microseconds, so that every store agrees on a tie.
     pub(crate) fn rank(self) -> (u8, u64) {
         match self {
             Self::Allow => (0, 0),
-            Self::Wait(nanos) => (1, nanos),
-            Self::Deny(nanos) => (2, nanos),
+            Self::Wait(nanos) => (1, nanos.div_ceil(1_000)),
+            Self::Deny(nanos) => (2, nanos.div_ceil(1_000)),
             Self::WhenReleased => (3, 0),
             Self::Never => (4, 0),
         }
@@ -269,6 +312,12 @@ pub struct SetStatus {
 }
 
 impl SetStatus {
+    /// A set that a store outside this crate decided: how every charge stands, and the permit that holds its slots. The
+    /// most restrictive status wins; ties go to the first.
+    pub fn new(statuses: Vec<Status>, permit: Option<PermitId>) -> Self {
+        Self { permit, ..Self::of(statuses) }
+    }
+
     /// The most restrictive status wins; ties go to the first.
     pub(crate) fn of(statuses: Vec<Status>) -> Self {
         let strictest = strictest(&statuses).filter(|(_, verdict)| *verdict != Verdict::Allow);
@@ -334,10 +383,10 @@ mod tests {
     fn the_most_restrictive_wins_and_ties_go_to_the_first() {
         let order = [
             Verdict::Allow,
-            Verdict::Wait(5),
-            Verdict::Wait(9),
+            Verdict::Wait(5_000),
+            Verdict::Wait(5_001),
             Verdict::Deny(0),
-            Verdict::Deny(7),
+            Verdict::Deny(7_000),
             Verdict::WhenReleased,
             Verdict::Never,
         ];

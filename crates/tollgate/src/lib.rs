@@ -39,6 +39,7 @@ mod key;
 mod keyed;
 mod limit;
 mod limiter;
+mod numbers;
 #[cfg(any(feature = "tokio", feature = "http-body"))]
 mod paced;
 mod rate;
@@ -53,7 +54,7 @@ pub use charge::Charge;
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, Timer};
-pub use decision::{DecidedBy, Decision, Retry, SetStatus, Status};
+pub use decision::{DecidedBy, Decision, OnFailure, Retry, SetStatus, Status};
 pub use guava::{RateLimiter, RateLimiterError};
 pub use key::Key;
 pub use keyed::KeyedLimiter;
@@ -64,6 +65,7 @@ pub use limit::{
 #[cfg(feature = "calendar")]
 pub use limit::{Calendar, Unit};
 pub use limiter::Limiter;
+pub use numbers::{BucketNumbers, Numbers, SmoothNumbers, Which, WindowNumbers};
 #[cfg(feature = "tokio")]
 pub use paced::Paced;
 #[cfg(feature = "http-body")]
@@ -73,6 +75,6 @@ pub use step::{
     bandwidth::{Pace, Pacer},
     concurrency::PermitId,
 };
-pub use store::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
+pub use store::{Bounds, LimitHandle, MemoryStore, Store, StoreError, WhenFull};
 pub use time::Time;
 pub use wait::{Granted, Passed, Permit, Reason, Refused, Reservation, Wait, WaitAt, WaitError};

@@ -1,1 +1,4 @@
 //! The store from outside, against real servers.
+
+mod conformance;
+mod server;

@@ -48,8 +48,16 @@ impl Calendar {
         Ok(Self { unit, zone, last: Arc::new(Mutex::new((0, 0))) })
     }
 
+    /// What it is called: the unit and the zone, the same for calendars that are the same.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let zone = self.zone.iana_name().unwrap_or("UTC");
+        format!("{:?} {zone}", self.unit).to_lowercase()
+    }
+
     /// Where the window around `unix` begins and ends, in nanoseconds since 1970.
-    pub(crate) fn window(&self, unix: u64) -> (u64, u64) {
+    #[must_use]
+    pub fn window(&self, unix: u64) -> (u64, u64) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !(last.0..last.1).contains(&unix) {
             // Past the year 9999 the calendar ends: one last window holds all the rest.

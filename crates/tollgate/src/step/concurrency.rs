@@ -37,8 +37,8 @@ use std::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
-    limit: u32,
-    max_hold: u64,
+    pub(crate) limit: u32,
+    pub(crate) max_hold: u64,
     queue: u32,
 }
 
@@ -47,6 +47,18 @@ pub struct Concurrency {
 pub struct PermitId(NonZeroU64);
 
 impl PermitId {
+    /// A permit that a store outside this crate numbered.
+    #[must_use]
+    pub const fn new(number: NonZeroU64) -> Self {
+        Self(number)
+    }
+
+    /// Its number, unlike that of any other permit of the store.
+    #[must_use]
+    pub const fn number(self) -> NonZeroU64 {
+        self.0
+    }
+
     pub(crate) const FIRST: Self = Self(NonZeroU64::MIN);
 
     /// One for each number, from zero.

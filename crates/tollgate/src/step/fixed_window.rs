@@ -17,8 +17,8 @@ use std::time::Duration;
 /// Fixed window: at most so many units a window, all of them again in the next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixedWindow {
-    limit: u32,
-    windows: Windows,
+    pub(crate) limit: u32,
+    pub(crate) windows: Windows,
 }
 
 /// Where windows begin.
@@ -32,7 +32,7 @@ pub enum Align {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Windows {
+pub(crate) enum Windows {
     Epoch(u64),
     FirstHit(u64),
     Forever,

@@ -19,8 +19,8 @@ use std::time::Duration;
 /// Sliding counter: a sliding window's smoothness for two counters a key, exact for evenly spread traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingCounter {
-    limit: u32,
-    window: u64,
+    pub(crate) limit: u32,
+    pub(crate) window: u64,
 }
 
 #[derive(Clone, Copy)]

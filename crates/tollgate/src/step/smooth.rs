@@ -99,6 +99,18 @@ impl Smooth {
         write(self.read([0, 0]))
     }
 
+    /// What [`Numbers`](crate::Numbers) tells of it.
+    pub(crate) fn numbers(&self) -> crate::SmoothNumbers {
+        crate::SmoothNumbers {
+            stable: self.stable,
+            max: self.max,
+            initial: self.initial,
+            cool: self.cool,
+            warm: self.warm.map(|warm| (warm.threshold, warm.slope)),
+            drops_fractions: self.fractions == Fractions::Dropped,
+        }
+    }
+
     pub(crate) fn permits_per_second(&self) -> f64 {
         1e6 / self.stable
     }

@@ -100,6 +100,39 @@ pub enum StoreError {
         /// How many it holds.
         max: usize,
     },
+    /// The limit's numbers are finer or larger than the store can keep.
+    #[error("{setting} {problem}")]
+    Unsupported {
+        /// The setting's name.
+        setting: &'static str,
+        /// What is wrong with it, and what would do.
+        problem: &'static str,
+    },
+    /// The store could not be reached, or would not answer; nothing was charged.
+    #[error("the store does not answer: {why}")]
+    Unavailable {
+        /// What happened.
+        why: String,
+    },
+    /// The question was sent and no answer came in time: it may have been charged, and is not asked again.
+    #[error("the store did not answer in time: {why}")]
+    Unanswered {
+        /// What happened.
+        why: String,
+    },
+    /// What the store kept for a key could not be read. It was removed, so that the next charge begins anew; nothing was
+    /// charged.
+    #[error("what was stored under {key:?} was not ours to read, and has been removed")]
+    Damaged {
+        /// The key in the store.
+        key: String,
+    },
+    /// What the store keeps for a key was written by a later version of Tollgate; nothing was charged.
+    #[error("what is stored under {key:?} was written by a later version; please update this node")]
+    TooNew {
+        /// The key in the store.
+        key: String,
+    },
 }
 
 /// A limit in a store. Clones name the same limit.

@@ -10,6 +10,7 @@ mod landlord;
 mod memory;
 mod numbers;
 mod places;
+mod seam;
 mod set;
 mod short;
 mod short_set;
@@ -20,4 +21,5 @@ pub(crate) use numbers::{Edition, Numbers};
 pub(crate) use short::Mode;
 pub(crate) use table::Print;
 
+pub use seam::Store;
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};

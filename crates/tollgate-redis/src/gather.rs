@@ -1,0 +1,244 @@
+//! Questions that come at the same time travel together.
+//!
+//! A question that finds fewer than [`ABREAST`] calls under way goes at once, so that nobody waits for company. Otherwise it
+//! waits for a call to come back, and goes with all the others that did meanwhile: under load one call carries up to
+//! [`MOST_CHARGES`] charges, so that Redis reads and writes a hot key once for all of them and is never held up for long.
+//!
+//! A question whose asker is gone when the answer comes has charged for nothing: that is taken back, unless the asker said
+//! that it went on without the answer.
+
+use crate::{
+    limit::Edition,
+    link::{Group, Link, LinkError},
+    question::{Call, Question, Told, Verb, read_answers},
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering::Relaxed},
+    },
+    task::{Context, Poll, ready},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tokio::sync::oneshot;
+use tollgate::{Clock, ManualClock};
+
+/// Calls under way at once, for keys that can be in one call.
+const ABREAST: usize = 2;
+/// Charges in one call.
+const MOST_CHARGES: usize = 64;
+
+pub(crate) struct Gatherer {
+    link: Link,
+    lanes: Mutex<HashMap<Group, Lane>>,
+    /// Passed in by tests; else the server's own time counts.
+    clock: Option<ManualClock>,
+    /// By how many microseconds the server's clock is ahead of ours, as far as we know.
+    ahead: AtomicI64,
+}
+
+/// What waits for one of the calls that its keys can be in.
+#[derive(Default)]
+struct Lane {
+    waiting: VecDeque<Asked>,
+    flying: usize,
+}
+
+struct Asked {
+    question: Question,
+    answer: oneshot::Sender<Result<Told, LinkError>>,
+    kept: Arc<AtomicBool>,
+}
+
+/// A question under way.
+pub(crate) struct Asking {
+    answer: oneshot::Receiver<Result<Told, LinkError>>,
+    kept: Arc<AtomicBool>,
+}
+
+impl Gatherer {
+    pub(crate) fn new(link: Link, clock: Option<ManualClock>) -> Self {
+        Self { link, lanes: Mutex::default(), clock, ahead: AtomicI64::new(0) }
+    }
+
+    pub(crate) const fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(crate) const fn clock(&self) -> Option<&ManualClock> {
+        self.clock.as_ref()
+    }
+
+    /// Asks a question whose parts are all of one group.
+    pub(crate) fn ask(self: &Arc<Self>, group: Group, question: Question) -> Asking {
+        let (sender, answer) = oneshot::channel();
+        let kept = Arc::new(AtomicBool::new(false));
+        let asked = Asked { question, answer: sender, kept: Arc::clone(&kept) };
+        let flight = {
+            let mut lanes = self.lanes();
+            let lane = lanes.entry(group).or_default();
+            lane.waiting.push_back(asked);
+            if lane.flying < ABREAST {
+                lane.flying += 1;
+                Some(lane.next_call())
+            } else {
+                None
+            }
+        };
+        if let Some(asked) = flight {
+            tokio::spawn(Arc::clone(self).fly(group, asked));
+        }
+        Asking { answer, kept }
+    }
+
+    /// Makes calls as long as somebody waits.
+    async fn fly(self: Arc<Self>, group: Group, mut asked: Vec<Asked>) {
+        while !asked.is_empty() {
+            self.answer(group, asked).await;
+            asked = self.land(group);
+        }
+    }
+
+    /// Who goes next; if nobody does, the flight is over.
+    fn land(&self, group: Group) -> Vec<Asked> {
+        let mut lanes = self.lanes();
+        let Some(lane) = lanes.get_mut(&group) else { return Vec::new() };
+        let next = lane.next_call();
+        if next.is_empty() {
+            lane.flying -= 1;
+            if lane.flying == 0 {
+                lanes.remove(&group);
+            }
+        }
+        next
+    }
+
+    async fn answer(self: &Arc<Self>, group: Group, asked: Vec<Asked>) {
+        let questions: Vec<&Question> = asked.iter().map(|asked| &asked.question).collect();
+        let call = Call::new(&questions, self.clock.as_ref().map(now_of), |edition| self.bounds(edition));
+        let told = match self.link.call(group, &call.keys, &call.argument).await {
+            Ok(value) => read_answers(value, &call, &questions)
+                .map_err(|_| LinkError::Unanswered { why: "the answer is not one of the script's".to_owned() }),
+            Err(error) => Err(error),
+        };
+        match told {
+            Ok((now, told)) => {
+                self.ahead.store(now.cast_signed().saturating_sub(wall().cast_signed()), Relaxed);
+                for (asked, told) in asked.into_iter().zip(told) {
+                    self.deliver(group, asked, told);
+                }
+            }
+            Err(error) => {
+                for asked in asked {
+                    let _ = asked.answer.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Hands an answer over; where nobody is there for it any more, what was charged comes back.
+    fn deliver(self: &Arc<Self>, group: Group, asked: Asked, told: Told) {
+        let Asked { question, answer, kept } = asked;
+        let Err(Ok(told)) = answer.send(Ok(told)) else { return };
+        if kept.load(Relaxed) {
+            return;
+        }
+        for undo in undone(question, told) {
+            drop(self.tell(group, undo));
+        }
+    }
+
+    /// Asks without an interest in the answer.
+    pub(crate) fn tell(self: &Arc<Self>, group: Group, question: Question) -> Arc<AtomicBool> {
+        let asking = self.ask(group, question);
+        asking.keep();
+        Arc::clone(&asking.kept)
+    }
+
+    /// Where the current and the next window of a calendar are, in microseconds: start, end, end.
+    fn bounds(&self, edition: &Edition) -> Option<[u64; 3]> {
+        let calendar = edition.calendar.as_ref()?;
+        let (start, end) = calendar.window(self.server_time().saturating_mul(1_000));
+        let (_, then) = calendar.window(end);
+        Some([start, end, then].map(|nanos| nanos / 1_000))
+    }
+
+    /// The server's time in microseconds, as far as we know.
+    pub(crate) fn server_time(&self) -> u64 {
+        match &self.clock {
+            Some(clock) => now_of(clock),
+            None => wall().saturating_add_signed(self.ahead.load(Relaxed)),
+        }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, HashMap<Group, Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn next_call(&mut self) -> Vec<Asked> {
+        let mut charges = 0;
+        let mut fits = |asked: &Asked| {
+            charges += asked.question.parts.len();
+            charges <= MOST_CHARGES
+        };
+        // A set that is larger by itself goes alone.
+        let count = self.waiting.iter().map_while(|asked| fits(asked).then_some(())).count();
+        self.waiting.drain(..count.max(1).min(self.waiting.len())).collect()
+    }
+}
+
+impl Asking {
+    /// Says that what is charged stays charged, whether the answer is heard or not.
+    pub(crate) fn keep(&self) {
+        self.kept.store(true, Relaxed);
+    }
+}
+
+impl Future for Asking {
+    type Output = Result<Told, LinkError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(context));
+        let lost = |_| LinkError::Unanswered { why: "the runtime is shutting down".to_owned() };
+        Poll::Ready(answer.map_err(lost).and_then(|answer| answer))
+    }
+}
+
+/// What takes back a charge that was made and that nobody heard of.
+fn undone(question: Question, told: Told) -> Vec<Question> {
+    let Told::Statuses(standings) = told else { return Vec::new() };
+    if standings.iter().any(|standing| standing.verdict >= 2) {
+        return Vec::new();
+    }
+    match question.verb {
+        Verb::Check { permit } => {
+            let mut undo: Vec<Question> = question
+                .parts
+                .iter()
+                .map(|part| Question { verb: Verb::Refund { units: part.cost }, parts: vec![part.clone()] })
+                .collect();
+            undo.push(Question { verb: Verb::Leave { permit }, parts: question.parts });
+            undo
+        }
+        Verb::Reserve { .. } => {
+            let taken = standings.into_iter().map(|standing| (standing.taken, u64::from(u32::MAX))).collect();
+            vec![Question { verb: Verb::GiveBack { taken }, parts: question.parts }]
+        }
+        Verb::Hold { id, .. } => vec![Question { verb: Verb::Abandon { id }, parts: question.parts }],
+        _ => Vec::new(),
+    }
+}
+
+fn now_of(clock: &ManualClock) -> u64 {
+    clock.now().as_nanos() / 1_000
+}
+
+fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,118 @@
+//! A limit in a shared store: its name, which means the same to every node, and its numbers as this node knows them.
+
+use crate::numbers;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+use tollgate::{Calendar, Limit, Numbers, OnFailure, StoreError, WindowNumbers};
+
+/// A limit in a Redis store. Clones name the same limit.
+#[derive(Clone)]
+pub struct RedisLimit {
+    pub(crate) named: Arc<Named>,
+    /// What is decided while Redis does not answer; the store's own policy where this is `None`.
+    pub(crate) on_failure: Option<OnFailure>,
+}
+
+pub(crate) struct Named {
+    /// Which store added it.
+    pub(crate) store: u64,
+    /// As it stands in keys.
+    pub(crate) name: String,
+    edition: RwLock<Arc<Edition>>,
+}
+
+/// A limit's numbers between two changes.
+#[derive(Debug)]
+pub(crate) struct Edition {
+    pub(crate) limit: Limit,
+    /// The numbers as the script reads them.
+    pub(crate) blob: Vec<u8>,
+    /// Which of a limit's changes this is: nodes with an earlier one obey what a later one has written.
+    pub(crate) generation: u64,
+    /// When it took effect, in microseconds on the store's clock; zero where nobody knows.
+    pub(crate) since: u64,
+    /// When the limit was first used by anybody, where that matters: looked up in Redis once.
+    pub(crate) birth: Birth,
+    pub(crate) calendar: Option<Calendar>,
+}
+
+/// Whether a limit's birth matters, and when it was.
+#[derive(Debug)]
+pub(crate) enum Birth {
+    NoMatter,
+    At(OnceLock<u64>),
+}
+
+impl RedisLimit {
+    /// The same limit, decided in this way while Redis does not answer.
+    #[must_use]
+    pub fn on_failure(self, on_failure: OnFailure) -> Self {
+        Self { on_failure: Some(on_failure), ..self }
+    }
+
+    /// Its name, as it stands in keys.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.named.name
+    }
+}
+
+impl fmt::Debug for RedisLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let edition = self.named.edition();
+        f.debug_struct("RedisLimit")
+            .field("name", &self.named.name)
+            .field("limit", &edition.limit)
+            .field("generation", &edition.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Named {
+    pub(crate) fn new(store: u64, name: String, edition: Edition) -> Self {
+        Self { store, name, edition: RwLock::new(Arc::new(edition)) }
+    }
+
+    pub(crate) fn edition(&self) -> Arc<Edition> {
+        Arc::clone(&self.edition.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes these numbers from now on.
+    pub(crate) fn change(&self, edition: impl FnOnce(&Edition) -> Result<Edition, StoreError>) -> Result<(), StoreError> {
+        let mut current = self.edition.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(edition(&current)?);
+        Ok(())
+    }
+}
+
+impl Edition {
+    pub(crate) fn new(limit: Limit, generation: u64, since: u64) -> Result<Self, StoreError> {
+        let blob = numbers::pack(&limit)?;
+        let birth = match numbers::depends_on_birth(&limit) {
+            true => Birth::At(OnceLock::new()),
+            false => Birth::NoMatter,
+        };
+        let calendar = match limit.numbers() {
+            Numbers::FixedWindow { windows: WindowNumbers::Calendar(calendar), .. } => Some(calendar),
+            _ => None,
+        };
+        Ok(Self { limit, blob, generation, since, birth, calendar })
+    }
+
+    /// Whether a charge that does not say waits for the limit's pace.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.limit.numbers(), Numbers::Bucket(it) if !it.books)
+    }
+}
+
+impl Birth {
+    /// Microseconds since 1970; zero where it does not matter, or is not known yet.
+    pub(crate) fn micros(&self) -> u64 {
+        match self {
+            Self::NoMatter => 0,
+            Self::At(at) => at.get().copied().unwrap_or(0),
+        }
+    }
+}

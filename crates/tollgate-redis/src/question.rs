@@ -1,0 +1,281 @@
+//! What is asked of the script, and what it answers.
+//!
+//! Several questions travel in one call: limits and keys are listed once, and each question names them by their places.
+
+use crate::{limit::Edition, packing::List};
+use redis::Value;
+use std::{collections::HashMap, sync::Arc};
+
+/// A question about some buckets.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) verb: Verb,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A bucket, and what is to be charged there.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// The bucket's key in Redis.
+    pub(crate) key: Vec<u8>,
+    pub(crate) edition: Arc<Edition>,
+    pub(crate) cost: u64,
+    /// How long it may wait, in microseconds; `None` for what the limit prescribes.
+    pub(crate) up_to: Option<u64>,
+}
+
+/// What is to be done with them.
+#[derive(Debug)]
+pub(crate) enum Verb {
+    /// Charge all or none. The permit holds what slots there are.
+    Check { permit: u64 },
+    Peek,
+    /// As check, and say what was taken.
+    Reserve { permit: u64 },
+    /// Give back so many units of what was taken, part by part.
+    GiveBack { taken: Vec<(Taken, u64)> },
+    Refund { units: u64 },
+    Reset,
+    Grant { units: u64 },
+    Ban { micros: u64 },
+    Leave { permit: u64 },
+    Renew { permit: u64 },
+    /// Charge whether there is room or not.
+    Owe { units: u64 },
+    /// As reserve, until it is confirmed, or given back by time.
+    Hold { permit: u64, id: u64, micros: u64 },
+    Confirm { id: u64 },
+    Abandon { id: u64 },
+}
+
+/// What a charge took: the script's own words, kept for it.
+pub(crate) type Taken = Vec<u8>;
+
+/// What the script answers to a question.
+#[derive(Debug)]
+pub(crate) enum Told {
+    Statuses(Vec<Standing>),
+    Number(u64),
+    /// What a bucket had was not readable: its place among the question's parts.
+    Flawed(usize, Flaw),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    Damaged,
+    TooNew,
+}
+
+/// How a part stands.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) verdict: i64,
+    pub(crate) banned: bool,
+    /// Whether it is slots that the permit holds.
+    pub(crate) slots: bool,
+    pub(crate) time: u64,
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    /// `None` where it never comes.
+    pub(crate) reset: Option<u64>,
+    /// Empty where nothing was taken, or nobody asked.
+    pub(crate) taken: Taken,
+}
+
+/// A call: its keys, and its one argument.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) argument: Vec<u8>,
+}
+
+/// The answer is none that the script gives.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Garbled;
+
+const FORMAT: u64 = 1;
+
+impl Call {
+    /// Puts questions together. `now` is passed in by tests; `bounds` tells where a calendar's windows are.
+    pub(crate) fn new(
+        questions: &[&Question],
+        now: Option<u64>,
+        bounds: impl Fn(&Edition) -> Option<[u64; 3]>,
+    ) -> Self {
+        let mut editions: Vec<&Arc<Edition>> = Vec::new();
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut edition_of = Vec::new();
+        let mut places: HashMap<&[u8], u64> = HashMap::new();
+        for part in questions.iter().flat_map(|question| &question.parts) {
+            places.entry(&part.key).or_insert_with(|| {
+                let known = editions.iter().position(|edition| Arc::ptr_eq(edition, &part.edition));
+                let place = known.unwrap_or_else(|| {
+                    editions.push(&part.edition);
+                    editions.len() - 1
+                });
+                edition_of.push(place as u64 + 1);
+                keys.push(part.key.clone());
+                keys.len() as u64
+            });
+        }
+        let mut list = List::new();
+        list.number(FORMAT);
+        list.number_or_none(now);
+        list.number(editions.len() as u64);
+        for edition in editions {
+            list.bytes(&edition.blob);
+            list.number(edition.generation);
+            match bounds(edition) {
+                Some(bounds) => list.triple(bounds),
+                None => list.number(edition.birth.micros()),
+            }
+            list.number(edition.since);
+        }
+        edition_of.into_iter().for_each(|place| list.number(place));
+        list.number(questions.len() as u64);
+        for question in questions {
+            question.put(&mut list, |part| places.get(part.key.as_slice()).copied().unwrap_or(0));
+        }
+        Self { keys, argument: list.finish() }
+    }
+}
+
+impl Question {
+    fn put(&self, list: &mut List, place: impl Fn(&Part) -> u64) {
+        list.number(self.verb.number());
+        match &self.verb {
+            Verb::Check { permit } | Verb::Reserve { permit } => list.number(*permit),
+            Verb::Peek => list.number(0),
+            Verb::Hold { permit, id, micros } => [*permit, *id, *micros].into_iter().for_each(|it| list.number(it)),
+            Verb::Leave { permit } | Verb::Renew { permit } => list.number(*permit),
+            Verb::Confirm { id } | Verb::Abandon { id } => list.number(*id),
+            Verb::GiveBack { .. } => {}
+            Verb::Refund { .. } | Verb::Reset | Verb::Grant { .. } | Verb::Ban { .. } | Verb::Owe { .. } => {
+                list.number(self.parts.first().map_or(0, place));
+                if let Some(amount) = self.verb.amount() {
+                    list.number(amount);
+                }
+                return;
+            }
+        }
+        list.number(self.parts.len() as u64);
+        for (index, part) in self.parts.iter().enumerate() {
+            list.number(place(part));
+            match &self.verb {
+                Verb::Check { .. } | Verb::Peek | Verb::Reserve { .. } | Verb::Hold { .. } => {
+                    list.number(part.cost);
+                    list.number_or_none(part.up_to);
+                }
+                Verb::GiveBack { taken } => {
+                    let (taken, units) = taken.get(index).map_or((&[][..], 0), |(taken, units)| (taken, *units));
+                    list.bytes(taken);
+                    list.number(units);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Verb {
+    const fn number(&self) -> u64 {
+        match self {
+            Self::Check { .. } => 1,
+            Self::Peek => 2,
+            Self::Reserve { .. } => 3,
+            Self::GiveBack { .. } => 4,
+            Self::Refund { .. } => 5,
+            Self::Reset => 6,
+            Self::Grant { .. } => 7,
+            Self::Ban { .. } => 8,
+            Self::Leave { .. } => 9,
+            Self::Renew { .. } => 10,
+            Self::Owe { .. } => 11,
+            Self::Hold { .. } => 12,
+            Self::Confirm { .. } => 13,
+            Self::Abandon { .. } => 14,
+        }
+    }
+
+    const fn amount(&self) -> Option<u64> {
+        match self {
+            Self::Refund { units } | Self::Grant { units } | Self::Owe { units } => Some(*units),
+            Self::Ban { micros } => Some(*micros),
+            _ => None,
+        }
+    }
+
+    const fn has_statuses(&self) -> bool {
+        matches!(self, Self::Check { .. } | Self::Peek | Self::Reserve { .. } | Self::Hold { .. })
+    }
+
+    const fn has_taken(&self) -> bool {
+        matches!(self, Self::Reserve { .. } | Self::Hold { .. })
+    }
+}
+
+/// Reads the answers to questions, in their order; and the server's time.
+pub(crate) fn read_answers(
+    value: Value,
+    call: &Call,
+    questions: &[&Question],
+) -> Result<(u64, Vec<Told>), Garbled> {
+    let Value::Array(values) = value else { return Err(Garbled) };
+    let mut values = values.into_iter();
+    let now = number(values.next())?;
+    let answers = questions.iter().map(|question| read_one(&mut values, call, question)).collect::<Result<_, _>>()?;
+    match values.next() {
+        None => Ok((now, answers)),
+        Some(_) => Err(Garbled),
+    }
+}
+
+fn read_one(values: &mut impl Iterator<Item = Value>, call: &Call, question: &Question) -> Result<Told, Garbled> {
+    let first = integer(values.next())?;
+    if first < 0 {
+        let place = usize::try_from(number(values.next())?).unwrap_or(usize::MAX);
+        let key = place.checked_sub(1).and_then(|place| call.keys.get(place)).ok_or(Garbled)?;
+        let part = question.parts.iter().position(|part| part.key == *key).ok_or(Garbled)?;
+        return Ok(Told::Flawed(part, if first == -1 { Flaw::Damaged } else { Flaw::TooNew }));
+    }
+    if !question.verb.has_statuses() {
+        return u64::try_from(first).map(Told::Number).map_err(|_| Garbled);
+    }
+    let mut first = Some(first);
+    let mut standings = Vec::with_capacity(question.parts.len());
+    for _ in &question.parts {
+        let code = match first.take() {
+            Some(code) => code,
+            None => integer(values.next())?,
+        };
+        standings.push(Standing {
+            verdict: code & 7,
+            banned: code & 8 != 0,
+            slots: code & 16 != 0,
+            time: number(values.next())?,
+            limit: number(values.next())?,
+            remaining: number(values.next())?,
+            reset: u64::try_from(integer(values.next())?).ok(),
+            taken: if question.verb.has_taken() { bytes(values.next())? } else { Taken::new() },
+        });
+    }
+    Ok(Told::Statuses(standings))
+}
+
+fn integer(value: Option<Value>) -> Result<i64, Garbled> {
+    match value {
+        Some(Value::Int(integer)) => Ok(integer),
+        _ => Err(Garbled),
+    }
+}
+
+fn number(value: Option<Value>) -> Result<u64, Garbled> {
+    u64::try_from(integer(value)?).map_err(|_| Garbled)
+}
+
+fn bytes(value: Option<Value>) -> Result<Vec<u8>, Garbled> {
+    match value {
+        Some(Value::BulkString(bytes)) => Ok(bytes.to_vec()),
+        _ => Err(Garbled),
+    }
+}

@@ -1,0 +1,78 @@
+-- Whole numbers in doubles. Everything up to 2^53 is exact; products above that are never formed, but divided as
+-- they grow. What is divided here is what crates/tollgate/src/step divides in 128 bits.
+
+local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
+local EXACT = 9007199254740992
+-- No time is told, and no turn booked, beyond this many microseconds (142 years) or units.
+local FARTHEST = EXACT / 2
+
+-- a * b / c: the whole and the rest, whatever the size of a * b. All of them are below 2^52.
+local muldiv
+function muldiv(a, b, c)
+  local product = a * b
+  if product < EXACT then
+    local whole = floor(product / c)
+    local rest = product - whole * c
+    -- The quotient was rounded to a double, across a whole number now and then.
+    if rest < 0 then
+      return whole - 1, rest + c
+    elseif rest >= c then
+      return whole + 1, rest - c
+    end
+    return whole, rest
+  end
+  local times, part = muldiv(a, 1, c)
+  local whole, rest, bit = 0, 0, 1
+  while bit * 2 <= b do
+    bit = bit * 2
+  end
+  local left = b
+  while bit >= 1 do
+    whole, rest = whole * 2, rest * 2
+    if rest >= c then
+      whole, rest = whole + 1, rest - c
+    end
+    if left >= bit then
+      left = left - bit
+      if rest >= c - part then
+        whole, rest = whole + 1, rest - (c - part)
+      else
+        rest = rest + part
+      end
+    end
+    bit = bit / 2
+  end
+  return times * b + whole, rest
+end
+
+-- a / b, rounded up.
+local function div_up(a, b)
+  local whole = floor(a / b)
+  if whole * b < a then
+    return whole + 1
+  end
+  return whole
+end
+
+-- What a charge is told.
+local ALLOW, WAIT, DENY, WHEN_RELEASED, NEVER = 0, 1, 2, 3, 4
+
+-- The steps, one for each kind of limit, made when a call first needs them. A step has
+--   ask(n, st, now, cost, up_to)   what a charge is told, how long, what is left, until reset; then the state that follows
+--   commit(n, st, now, cost, permit)   where the state that follows is not a matter of three values
+--   trace(n, st, now, cost, permit, ...)   what a charge takes, for give_back; asked before the charge is made
+--   give_back(n, st, now, units, ...)   what is still there of it
+--   refund, owe, idle, convert   as in crates/tollgate/src/step
+-- on the limit's numbers n and the key's state st: s1, s2, s3, and at, when they were so. A key never used has no s1.
+local steps = {}
+
+local made = {}
+
+local function stepped(kind)
+  local step = made[kind]
+  if not step then
+    step = steps[kind]()
+    made[kind] = step
+  end
+  return step
+end

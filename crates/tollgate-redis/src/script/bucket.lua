@@ -1,0 +1,177 @@
+-- Token and leaky buckets: step/bucket.rs. The level is s1 whole units and s2 credits of a further one, at the time st.at;
+-- both stay below 2^53 where the due point of the step in memory needs 127 bits.
+-- n: 1, which, earn (credits a microsecond), price (credits a unit), capacity, free, books above its capacity (1), born short of
+
+steps[1] = function()
+  -- A level, after so many microseconds.
+  local function drained(n, units, rest, passed)
+    if passed * n[3] > 2 * (units + 1) * n[4] then
+      return 0, 0
+    end
+    local whole, part = muldiv(passed, n[3], n[4])
+    rest = rest - part
+    if rest < 0 then
+      whole, rest = whole + 1, rest + n[4]
+    end
+    if whole > units then
+      return 0, 0
+    end
+    return units - whole, rest
+  end
+
+  -- The level of a key never used: nothing, once an initially short bucket has filled.
+  local function unseen(n, st, now)
+    if n[8] == 0 then
+      return 0, 0
+    end
+    return drained(n, n[8], 0, now - st.birth)
+  end
+
+  local function level(n, st, now)
+    if not st.s1 then
+      return unseen(n, st, now)
+    end
+    return drained(n, st.s1, st.s2, now - st.at)
+  end
+
+  -- Microseconds until a level has drained, rounded up.
+  local function drains_in(n, units, rest)
+    local whole, part = muldiv(units, n[4], n[3])
+    return whole + div_up(part + rest, n[3])
+  end
+
+  local function idle_in(n, st, now, units, rest)
+    local u, r = unseen(n, st, now)
+    if units < u or (units == u and rest <= r) then
+      return 0
+    end
+    return drains_in(n, units, rest)
+  end
+
+  -- A level less units and credits, never below that of a key never used.
+  local function less(n, st, now, units, rest, by, part)
+    units, rest = units - by, rest - part
+    if rest < 0 then
+      units, rest = units - 1, rest + n[4]
+    end
+    local u, r = unseen(n, st, now)
+    if units < u or (units == u and rest < r) then
+      return u, r
+    end
+    return units, rest
+  end
+
+  local step = {}
+
+  function step.ask(n, st, now, cost, up_to)
+    local units, rest = level(n, st, now)
+    local after = units + cost
+    local told, time = ALLOW, 0
+    if cost > n[5] then
+      told = NEVER
+    elseif cost > 0 then
+      local over, wait, full = after - n[6], 0, 0
+      if over > 0 or (over == 0 and rest > 0) then
+        wait = drains_in(n, over, rest)
+        local above = after - (n[7] == 1 and FARTHEST or n[5])
+        if above > 0 or (above == 0 and rest > 0) then
+          full = drains_in(n, above, rest)
+        end
+      end
+      local patience = up_to >= 0 and up_to or (n[7] == 1 and 0 or huge)
+      if full == 0 and wait > 0 and wait <= patience then
+        told, time = WAIT, wait
+      elseif full > 0 or wait > 0 then
+        told, time = DENY, max(full, wait - patience)
+      end
+    end
+    if told >= DENY then
+      after = units
+    end
+    local left = n[5] - after - (rest > 0 and 1 or 0)
+    return told, time, left > 0 and left or 0, idle_in(n, st, now, after, rest), after, rest
+  end
+
+  function step.trace(n, st, now, cost, permit, units, rest)
+    return units, rest, now
+  end
+
+  function step.give_back(n, st, now, units, left_units, left_rest, left_at)
+    local there, part = drained(n, left_units, left_rest, max(now - left_at, 0))
+    if there >= units then
+      there, part = units, 0
+    end
+    local u, r = level(n, st, now)
+    st.s1, st.s2 = less(n, st, now, u, r, there, part)
+  end
+
+  function step.refund(n, st, now, units)
+    local u, r = level(n, st, now)
+    st.s1, st.s2 = less(n, st, now, u, r, units, 0)
+  end
+
+  function step.owe(n, st, now, units)
+    local u, r = level(n, st, now)
+    st.s1, st.s2 = min(u + units, max(u, FARTHEST)), r
+  end
+
+  function step.idle(n, st, now)
+    local u, r = level(n, st, now)
+    return idle_in(n, st, now, u, r)
+  end
+
+  -- Units and credits consumed; none of a key that is as if never used.
+  function step.consumed(n, st, now)
+    local u, r = level(n, st, now)
+    if idle_in(n, st, now, u, r) == 0 then
+      return 0, 0
+    end
+    return u, r
+  end
+
+  -- Consumes units + rest / price of as many as there were, rounded against the caller.
+  function step.consume(n, st, now, units, rest, price, capacity)
+    if units == 0 and rest == 0 then
+      st.s1, st.s2 = nil, nil
+      return
+    end
+    local whole, part = muldiv(units, n[5], capacity)
+    local credits, full = part * price + rest * n[5], price * capacity
+    if credits < FARTHEST and full < FARTHEST then
+      local up, rounded = muldiv(credits, n[4], full)
+      if rounded > 0 then
+        up = up + 1
+      end
+      local more
+      more, part = muldiv(up, 1, n[4])
+      whole = whole + more
+    else
+      -- Beyond 53 bits, to the next whole unit.
+      whole, part = whole + 1, 0
+    end
+    local u, r = unseen(n, st, now)
+    if whole < u or (whole == u and part < r) then
+      whole, part = u, r
+    end
+    st.s1, st.s2 = min(whole, FARTHEST), part
+  end
+
+  function step.convert(n, from, st, now)
+    if from[1] == 1 and from[2] == n[2] then
+      local units, rest = step.consumed(from, st, now)
+      step.consume(n, st, now, units, rest, from[4], from[5])
+    elseif from[1] == 2 and n[2] == 1 then
+      local units = stepped(2).consumed(from, st, now)
+      step.consume(n, st, now, units, 0, 1, from[4])
+    else
+      return false
+    end
+    return true
+  end
+
+  function step.limit(n)
+    return n[5]
+  end
+
+  return step
+end

@@ -1,0 +1,189 @@
+-- Reading and writing what a key has used. A state is one string of MessagePack values:
+--   "tg1", generation, epoch, at, numbers, granted, banned until, held for others, leases, s1, s2, s3
+-- numbers is the limit as it was when the state was written; a node with an older generation obeys it, one with a newer
+-- converts. The epoch tells states of one key apart: what was taken in an earlier one is not given back.
+
+local FORMAT = 'tg1'
+-- A quota for good, and units granted by hand, are kept this long after their last use.
+local FOR_GOOD = 10 * 365 * 86400 * 1000000
+local GRANTS_LAST = 30 * 86400 * 1000000
+local PASSED_IN_TTL = 3600000
+
+local pack, unpack = cmsgpack.pack, cmsgpack.unpack
+
+-- The argument is one flat list: format, now or -1, limits, which limit each key is of, questions.
+local arg = unpack(ARGV[1])
+local now, passed_in = arg[2], true
+if now < 0 then
+  local time = redis.call('TIME')
+  now, passed_in = time[1] * 1000000 + time[2], false
+end
+
+local place = 3
+local function take()
+  local value = arg[place]
+  place = place + 1
+  return value
+end
+
+local limits = {}
+for i = 1, take() do
+  limits[i] = { blob = take(), gen = take(), birth = take(), since = take() }
+end
+local limit_of = place - 1
+place = place + #KEYS
+
+local function numbers_of(limit)
+  if not limit.n then
+    limit.n = { unpack(limit.blob) }
+  end
+  return limit.n
+end
+
+local states = {}
+
+local function begin(st)
+  st.epoch, st.at, st.now, st.granted, st.banned, st.pending, st.leases = now, now, now, 0, 0, 0, 0
+  st.s1, st.s2, st.s3 = nil, nil, nil
+end
+
+-- Whether the values are a state at all, and the kind's own.
+local function is_readable(gen, epoch, at, blob, granted, banned, s1, s2)
+  if type(gen) ~= 'number' or type(epoch) ~= 'number' or type(at) ~= 'number' or type(blob) ~= 'string' then
+    return false
+  end
+  if type(granted) ~= 'number' or type(banned) ~= 'number' then
+    return false
+  end
+  local ok, kind = pcall(unpack, blob)
+  if not ok or not steps[kind] then
+    return false
+  end
+  if s1 == nil then
+    return s2 == nil
+  end
+  return type(s1) == 'number' and type(s2) == ((kind == 6 or kind == 7) and 'string' or 'number')
+end
+
+local give_back
+
+-- The state is now of this limit's numbers, or the limit of the state's where that is newer.
+local function agree(st, limit, gen, blob)
+  if blob == st.blob then
+    st.gen = max(gen, st.gen)
+    return
+  end
+  local from = { unpack(blob) }
+  local follows_calendar = from[1] == 4 and from[2] == 4
+  if gen > st.gen and (type(st.birth) == 'table') == follows_calendar then
+    st.gen, st.blob, st.n, st.step = gen, blob, from, stepped(from[1])
+    return
+  end
+  -- As of when the numbers changed, where that is known: until then the old ones held.
+  local since = limit.since > 0 and min(max(limit.since, st.at), st.now) or st.now
+  if not st.step.convert(st.n, from, st, since) then
+    st.s1, st.s2, st.s3, st.leases = nil, nil, nil, 0
+  end
+  st.at, st.epoch = since, max(now, st.epoch + 1)
+end
+
+-- What a key has used. Where that cannot be read, flaw is -1 (damaged: it will be removed) or -2 (a later format).
+local function state_of(key)
+  local st = states[key]
+  if st then
+    return st
+  end
+  local limit = limits[arg[limit_of + key]]
+  local n = numbers_of(limit)
+  st = { key = key, n = n, step = stepped(n[1]), birth = limit.birth, gen = limit.gen, blob = limit.blob }
+  states[key] = st
+  begin(st)
+  local raw = redis.pcall('GET', KEYS[key])
+  if not raw then
+    return st
+  end
+  st.stored = true
+  if type(raw) == 'table' then
+    st.flaw = -1
+    return st
+  end
+  local ok, format, gen, epoch, at, blob, granted, banned, pending, leases, s1, s2, s3 = pcall(unpack, raw)
+  if not ok or format ~= FORMAT or not is_readable(gen, epoch, at, blob, granted, banned, s1, s2) then
+    st.flaw = (ok and type(format) == 'string' and format ~= FORMAT and string.match(format, '^tg%d+$')) and -2 or -1
+    return st
+  end
+  st.epoch, st.at, st.granted, st.banned, st.pending, st.leases = epoch, at, granted, banned, pending, leases
+  st.s1, st.s2, st.s3 = s1, s2, s3
+  -- Time does not go back.
+  st.now = max(now, at)
+  agree(st, limit, gen, blob)
+  if pending ~= 0 then
+    -- What was held for a set and not confirmed in time is given back.
+    local kept = {}
+    for i = 1, #pending, 3 do
+      if pending[i + 1] <= st.now then
+        give_back(st, pending[i + 2], huge)
+      else
+        kept[#kept + 1], kept[#kept + 2], kept[#kept + 3] = pending[i], pending[i + 1], pending[i + 2]
+      end
+    end
+    st.pending = #kept > 0 and kept or 0
+  end
+  return st
+end
+
+-- Says that what is used was brought up to now.
+local function touch(st)
+  st.at, st.dirty = st.now, true
+end
+
+-- Gives back up to so many units of what a charge took: the limit's own first, which were spent last.
+function give_back(st, taken, units)
+  local epoch, granted, own, t1, t2, t3, t4, t5 = unpack(taken)
+  if epoch ~= st.epoch then
+    return
+  end
+  local back = min(units, own)
+  if back > 0 then
+    st.step.give_back(st.n, st, st.now, back, t1, t2, t3, t4, t5)
+    touch(st)
+  end
+  st.granted, st.dirty = st.granted + min(units - back, granted), true
+end
+
+-- Microseconds for which the state says something.
+local function matters_for(st)
+  local idle = st.step.idle(st.n, st, st.now)
+  if idle < 0 then
+    idle = FOR_GOOD
+  end
+  idle = max(idle, st.banned - st.now)
+  if st.granted > 0 then
+    idle = max(idle, GRANTS_LAST)
+  end
+  if st.pending ~= 0 then
+    for i = 2, #st.pending, 3 do
+      idle = max(idle, st.pending[i] - st.now)
+    end
+  end
+  return idle
+end
+
+local function write(st)
+  local idle = matters_for(st)
+  local name = KEYS[st.key]
+  if idle <= 0 then
+    if st.stored then
+      redis.call('DEL', name)
+    end
+    return
+  end
+  local state
+  if st.s3 == nil then
+    state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, st.leases, st.s1, st.s2)
+  else
+    state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, st.leases, st.s1, st.s2, st.s3)
+  end
+  local ttl = passed_in and PASSED_IN_TTL or ceil(min(idle, FOR_GOOD) / 1000) + 1000
+  redis.call('SET', name, state, 'PX', ttl)
+end

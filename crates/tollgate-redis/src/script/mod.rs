@@ -1,0 +1,18 @@
+//! The one script that decides: the steps of `crates/tollgate/src/step` restated, a file each, and the questions around them.
+//!
+//! The parts are one text to Redis. A step's functions are made when a call first needs that kind of limit, since whatever
+//! stands at the top is made anew for every call.
+
+/// What Redis runs.
+pub(crate) const SCRIPT: &str = concat!(
+    include_str!("arithmetic.lua"),
+    include_str!("bucket.lua"),
+    include_str!("interval.lua"),
+    include_str!("smooth.lua"),
+    include_str!("fixed_window.lua"),
+    include_str!("sliding_counter.lua"),
+    include_str!("events.lua"),
+    include_str!("concurrency.lua"),
+    include_str!("keys.lua"),
+    include_str!("decide.lua"),
+);

@@ -1,0 +1,38 @@
+//! The server that tests share, each under a prefix of its own.
+
+use std::{
+    future::Future,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+use tokio::runtime::{Builder, Runtime};
+use tollgate::ManualClock;
+use tollgate_redis::RedisStore;
+
+pub(crate) struct Server {
+    url: String,
+    runtime: Runtime,
+}
+
+pub(crate) fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server {
+        url: std::env::var("TG_REDIS").expect("TG_REDIS"),
+        runtime: Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime"),
+    })
+}
+
+impl Server {
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// A store that nobody else uses, on a clock that is passed in.
+    pub(crate) fn store_at(&self, clock: ManualClock) -> RedisStore {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let prefix = format!("tg-{}-{}", std::process::id(), RUNS.fetch_add(1, Relaxed));
+        RedisStore::open(&self.url, &prefix, Some(clock)).expect("an address")
+    }
+}
