@@ -120,8 +120,9 @@ impl Gatherer {
         let questions: Vec<&Question> = asked.iter().map(|asked| &asked.question).collect();
         let call = Call::new(&questions, self.clock.as_ref().map(now_of), |edition| self.bounds(edition));
         let told = match self.link.call(group, &call.keys, &call.argument).await {
-            Ok(value) => read_answers(value, &call, &questions)
-                .map_err(|_| LinkError::Unanswered { why: "the answer is not one of the script's".to_owned() }),
+            Ok(value) => read_answers(value, &call, &questions).map_err(|_| LinkError::Unanswered {
+                why: "the answer is not one of the script's".to_owned(),
+            }),
             Err(error) => Err(error),
         };
         match told {

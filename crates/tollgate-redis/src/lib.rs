@@ -1,5 +1,6 @@
 //! Limits shared by a fleet through Redis: the same decisions as in memory, made by one script on the server's clock.
 
+mod builder;
 mod gather;
 mod lease;
 mod limit;
@@ -11,5 +12,6 @@ mod question;
 mod script;
 mod store;
 
+pub use builder::{OpenError, RedisStoreBuilder};
 pub use limit::RedisLimit;
 pub use store::RedisStore;

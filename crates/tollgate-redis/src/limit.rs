@@ -31,8 +31,8 @@ pub(crate) struct Edition {
     pub(crate) blob: Vec<u8>,
     /// Which of a limit's changes this is: nodes with an earlier one obey what a later one has written.
     pub(crate) generation: u64,
-    /// When it took effect, in microseconds on the store's clock; zero where nobody knows.
-    pub(crate) since: u64,
+    /// When it took effect, in microseconds on the store's clock, where that is known.
+    pub(crate) since: Option<u64>,
     /// When the limit was first used by anybody, where that matters: looked up in Redis once.
     pub(crate) birth: Birth,
     pub(crate) calendar: Option<Calendar>,
@@ -80,7 +80,10 @@ impl Named {
     }
 
     /// Takes these numbers from now on.
-    pub(crate) fn change(&self, edition: impl FnOnce(&Edition) -> Result<Edition, StoreError>) -> Result<(), StoreError> {
+    pub(crate) fn change(
+        &self,
+        edition: impl FnOnce(&Edition) -> Result<Edition, StoreError>,
+    ) -> Result<(), StoreError> {
         let mut current = self.edition.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(edition(&current)?);
         Ok(())
@@ -88,7 +91,7 @@ impl Named {
 }
 
 impl Edition {
-    pub(crate) fn new(limit: Limit, generation: u64, since: u64) -> Result<Self, StoreError> {
+    pub(crate) fn new(limit: Limit, generation: u64, since: Option<u64>) -> Result<Self, StoreError> {
         let blob = numbers::pack(&limit)?;
         let birth = match numbers::depends_on_birth(&limit) {
             true => Birth::At(OnceLock::new()),
@@ -108,11 +111,11 @@ impl Edition {
 }
 
 impl Birth {
-    /// Microseconds since 1970; zero where it does not matter, or is not known yet.
-    pub(crate) fn micros(&self) -> u64 {
+    /// Microseconds since 1970, where it matters. Unknown counts as long ago: then nobody is short of anything.
+    pub(crate) fn micros(&self) -> Option<u64> {
         match self {
-            Self::NoMatter => 0,
-            Self::At(at) => at.get().copied().unwrap_or(0),
+            Self::NoMatter => None,
+            Self::At(at) => Some(at.get().copied().unwrap_or(0)),
         }
     }
 }

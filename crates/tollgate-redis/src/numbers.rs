@@ -13,7 +13,8 @@ pub(crate) fn pack(limit: &Limit) -> Result<Vec<u8>, StoreError> {
     match limit.numbers() {
         Numbers::Bucket(it) => {
             let (earn, price) = by_micros(&it)?;
-            let numbers = [1, which(it.which), earn, price, it.capacity.into(), it.free.into(), it.books.into()];
+            let numbers =
+                [1, which(it.which), earn, price, it.capacity.into(), it.free.into(), it.books.into()];
             put_all(&mut blob, &numbers);
             put_number(&mut blob, (it.capacity - it.initial).into());
         }

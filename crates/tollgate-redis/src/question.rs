@@ -28,24 +28,50 @@ pub(crate) struct Part {
 #[derive(Debug)]
 pub(crate) enum Verb {
     /// Charge all or none. The permit holds what slots there are.
-    Check { permit: u64 },
+    Check {
+        permit: u64,
+    },
     Peek,
     /// As check, and say what was taken.
-    Reserve { permit: u64 },
+    Reserve {
+        permit: u64,
+    },
     /// Give back so many units of what was taken, part by part.
-    GiveBack { taken: Vec<(Taken, u64)> },
-    Refund { units: u64 },
+    GiveBack {
+        taken: Vec<(Taken, u64)>,
+    },
+    Refund {
+        units: u64,
+    },
     Reset,
-    Grant { units: u64 },
-    Ban { micros: u64 },
-    Leave { permit: u64 },
-    Renew { permit: u64 },
+    Grant {
+        units: u64,
+    },
+    Ban {
+        micros: u64,
+    },
+    Leave {
+        permit: u64,
+    },
+    Renew {
+        permit: u64,
+    },
     /// Charge whether there is room or not.
-    Owe { units: u64 },
+    Owe {
+        units: u64,
+    },
     /// As reserve, until it is confirmed, or given back by time.
-    Hold { permit: u64, id: u64, micros: u64 },
-    Confirm { id: u64 },
-    Abandon { id: u64 },
+    Hold {
+        permit: u64,
+        id: u64,
+        micros: u64,
+    },
+    Confirm {
+        id: u64,
+    },
+    Abandon {
+        id: u64,
+    },
 }
 
 /// What a charge took: the script's own words, kept for it.
@@ -127,9 +153,9 @@ impl Call {
             list.number(edition.generation);
             match bounds(edition) {
                 Some(bounds) => list.triple(bounds),
-                None => list.number(edition.birth.micros()),
+                None => list.number_or_none(edition.birth.micros()),
             }
-            list.number(edition.since);
+            list.number_or_none(edition.since);
         }
         edition_of.into_iter().for_each(|place| list.number(place));
         list.number(questions.len() as u64);
@@ -146,7 +172,9 @@ impl Question {
         match &self.verb {
             Verb::Check { permit } | Verb::Reserve { permit } => list.number(*permit),
             Verb::Peek => list.number(0),
-            Verb::Hold { permit, id, micros } => [*permit, *id, *micros].into_iter().for_each(|it| list.number(it)),
+            Verb::Hold { permit, id, micros } => {
+                [*permit, *id, *micros].into_iter().for_each(|it| list.number(it))
+            }
             Verb::Leave { permit } | Verb::Renew { permit } => list.number(*permit),
             Verb::Confirm { id } | Verb::Abandon { id } => list.number(*id),
             Verb::GiveBack { .. } => {}
@@ -167,7 +195,8 @@ impl Question {
                     list.number_or_none(part.up_to);
                 }
                 Verb::GiveBack { taken } => {
-                    let (taken, units) = taken.get(index).map_or((&[][..], 0), |(taken, units)| (taken, *units));
+                    let (taken, units) =
+                        taken.get(index).map_or((&[][..], 0), |(taken, units)| (taken, *units));
                     list.bytes(taken);
                     list.number(units);
                 }
@@ -223,14 +252,19 @@ pub(crate) fn read_answers(
     let Value::Array(values) = value else { return Err(Garbled) };
     let mut values = values.into_iter();
     let now = number(values.next())?;
-    let answers = questions.iter().map(|question| read_one(&mut values, call, question)).collect::<Result<_, _>>()?;
+    let answers =
+        questions.iter().map(|question| read_one(&mut values, call, question)).collect::<Result<_, _>>()?;
     match values.next() {
         None => Ok((now, answers)),
         Some(_) => Err(Garbled),
     }
 }
 
-fn read_one(values: &mut impl Iterator<Item = Value>, call: &Call, question: &Question) -> Result<Told, Garbled> {
+fn read_one(
+    values: &mut impl Iterator<Item = Value>,
+    call: &Call,
+    question: &Question,
+) -> Result<Told, Garbled> {
     let first = integer(values.next())?;
     if first < 0 {
         let place = usize::try_from(number(values.next())?).unwrap_or(usize::MAX);

@@ -1,12 +1,12 @@
 //! The store: limits by name, and the questions about them.
 
 use crate::{
+    builder::{OpenError, RedisStoreBuilder, Settings},
     gather::Gatherer,
     limit::{Birth, Edition, Named, RedisLimit},
-    link::{Link, LinkError},
+    link::LinkError,
     names,
     question::{Flaw, Part, Question, Standing, Told, Verb},
-    script::SCRIPT,
 };
 use redis::Value;
 use std::{
@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tollgate::{
-    Charge, DecidedBy, Decision, Key, Limit, ManualClock, PermitId, Retry, SetStatus, Status, Store, StoreError,
+    Charge, DecidedBy, Decision, Key, Limit, PermitId, Retry, SetStatus, Status, Store, StoreError,
 };
 
 /// Limits shared through Redis. Clones are the same store.
@@ -30,29 +30,36 @@ pub struct RedisStore {
 
 pub(crate) struct Shared {
     id: u64,
-    pub(crate) prefix: String,
+    pub(crate) settings: Settings,
     pub(crate) gatherer: Arc<Gatherer>,
     lottery: RandomState,
     drawn: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, gatherer: Arc<Gatherer>) -> Self {
+        static STORES: AtomicU64 = AtomicU64::new(0);
+        let id = STORES.fetch_add(1, Relaxed);
+        Self { id, settings, gatherer, lottery: RandomState::new(), drawn: AtomicU64::new(0) }
+    }
 }
 
 /// How long the time of a limit's birth is kept after somebody last looked.
 const BIRTHS_LAST: Duration = Duration::from_secs(400 * 86_400);
 
 impl RedisStore {
-    /// For now: one server.
-    pub fn open(url: &str, prefix: &str, clock: Option<ManualClock>) -> Result<Self, StoreError> {
-        static STORES: AtomicU64 = AtomicU64::new(0);
-        let link = Link::open(url, SCRIPT).map_err(|error| StoreError::Unavailable { why: error.to_string() })?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                id: STORES.fetch_add(1, Relaxed),
-                prefix: prefix.to_owned(),
-                gatherer: Arc::new(Gatherer::new(link, clock)),
-                lottery: RandomState::new(),
-                drawn: AtomicU64::new(0),
-            }),
-        })
+    /// A store at this address, with every setting at its default: `redis://`, `rediss://`, `redis-sentinel://` or
+    /// `redis-cluster://`. Nothing is sent before the first question, so that Redis need not be up yet.
+    ///
+    /// # Errors
+    /// Where the address makes no sense.
+    pub fn open(url: &str) -> Result<Self, OpenError> {
+        Self::builder(url).open()
+    }
+
+    /// A store at this address, to be set up.
+    pub fn builder(url: &str) -> RedisStoreBuilder {
+        RedisStoreBuilder::new(url)
     }
 
     /// Adds a limit under a name that means the same to every node.
@@ -74,7 +81,7 @@ impl RedisStore {
         limit: impl Into<Limit>,
         generation: u64,
     ) -> Result<RedisLimit, StoreError> {
-        let edition = Edition::new(limit.into(), generation, 0)?;
+        let edition = Edition::new(limit.into(), generation, None)?;
         let named = Named::new(self.shared.id, names::limit(name), edition);
         Ok(RedisLimit { named: Arc::new(named), on_failure: None })
     }
@@ -84,7 +91,7 @@ impl RedisStore {
     /// # Errors
     /// Where Redis cannot keep the numbers.
     pub fn change(&self, limit: &RedisLimit, to: impl Into<Limit>) -> Result<(), StoreError> {
-        let since = self.shared.gatherer.clock().map_or(0, |_| self.shared.gatherer.server_time());
+        let since = self.shared.gatherer.clock().map(|_| self.shared.gatherer.server_time());
         limit.named.change(|was| Edition::new(to.into(), was.generation + 1, since))
     }
 
@@ -135,7 +142,7 @@ impl RedisStore {
             let at = self.birth_of(&limit.named.name).await?;
             let _ = birth.set(at);
         }
-        let key = names::bucket(&self.shared.prefix, &key, &limit.named.name);
+        let key = names::bucket(&self.shared.settings.prefix, &key, &limit.named.name);
         let up_to = up_to.map(|up_to| u64::try_from(up_to.as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT));
         Ok(Part { key, edition, cost, up_to })
     }
@@ -146,9 +153,10 @@ impl RedisStore {
         if gatherer.clock().is_some() {
             return Ok(0);
         }
-        let key = names::birth(&self.shared.prefix, name);
+        let key = names::birth(&self.shared.settings.prefix, name);
         let group = gatherer.link().group_of(&key);
-        let plain = async |command: redis::Cmd| gatherer.link().plain(group, command).await.map_err(unavailable);
+        let plain =
+            async |command: redis::Cmd| gatherer.link().plain(group, command).await.map_err(unavailable);
         let Value::Array(time) = plain(redis::cmd("TIME")).await? else { return Err(nonsense()) };
         let [seconds, micros] = &time[..] else { return Err(nonsense()) };
         let now = whole(seconds)?.saturating_mul(1_000_000).saturating_add(whole(micros)?);
@@ -173,7 +181,8 @@ impl RedisStore {
         let keys: Vec<Vec<u8>> = question.parts.iter().map(|part| part.key.clone()).collect();
         match gatherer.ask(group, question).await.map_err(unavailable)? {
             Told::Flawed(part, flaw) => {
-                let key = keys.get(part).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
+                let key =
+                    keys.get(part).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
                 match flaw {
                     Flaw::Damaged => Err(StoreError::Damaged { key }),
                     Flaw::TooNew => Err(StoreError::TooNew { key }),
@@ -206,7 +215,7 @@ impl RedisStore {
 
 impl std::fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisStore").field("prefix", &self.shared.prefix).finish_non_exhaustive()
+        f.debug_struct("RedisStore").field("prefix", &self.shared.settings.prefix).finish_non_exhaustive()
     }
 }
 
@@ -248,7 +257,8 @@ impl Store for RedisStore {
 
     async fn leave(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> Result<u32, StoreError> {
         let (parts, _) = self.parts(charges).await?;
-        let back = self.number(Question { verb: Verb::Leave { permit: permit.number().get() }, parts }).await?;
+        let back =
+            self.number(Question { verb: Verb::Leave { permit: permit.number().get() }, parts }).await?;
         Ok(u32::try_from(back).unwrap_or(u32::MAX))
     }
 
@@ -256,7 +266,8 @@ impl Store for RedisStore {
         let (mut parts, _) = self.parts(charges).await?;
         parts.retain(|part| matches!(part.edition.limit, Limit::Concurrency(_)));
         let holders = parts.len() as u64;
-        let held = self.number(Question { verb: Verb::Renew { permit: permit.number().get() }, parts }).await?;
+        let held =
+            self.number(Question { verb: Verb::Renew { permit: permit.number().get() }, parts }).await?;
         Ok(held == holders)
     }
 }
@@ -269,7 +280,8 @@ impl Part {
     fn merge(&mut self, other: &Self) {
         self.cost += other.cost;
         if self.up_to.is_some() || other.up_to.is_some() {
-            let patience = |part: &Self| part.up_to.unwrap_or(if part.edition.waits() { LONGEST_WAIT } else { 0 });
+            let patience =
+                |part: &Self| part.up_to.unwrap_or(if part.edition.waits() { LONGEST_WAIT } else { 0 });
             self.up_to = Some(patience(self).min(patience(other)));
         }
     }

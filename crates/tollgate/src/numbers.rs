@@ -3,11 +3,7 @@
 
 use crate::{
     limit::Limit,
-    step::{
-        Kind, Step,
-        bucket::Overbooks,
-        fixed_window::Windows,
-    },
+    step::{Kind, Step, bucket::Overbooks, fixed_window::Windows},
 };
 use std::time::Duration;
 
@@ -161,9 +157,7 @@ impl Limit {
             Step::Log(it) => {
                 Numbers::Log { limit: it.limit, window: span(it.window), precision: it.precision.map(span) }
             }
-            Step::Concurrency(it) => {
-                Numbers::Concurrency { limit: it.limit, max_hold: span(it.max_hold) }
-            }
+            Step::Concurrency(it) => Numbers::Concurrency { limit: it.limit, max_hold: span(it.max_hold) },
         }
     }
 }

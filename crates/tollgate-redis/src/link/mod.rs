@@ -59,7 +59,9 @@ impl Link {
                 }
             }
         };
-        connection.send_packed_command(&cmd).await.and_then(Value::extract_error).map_err(|error| match error.code() {
+        connection.send_packed_command(&cmd).await.and_then(Value::extract_error).map_err(|error| match error
+            .code()
+        {
             Some(code) => LinkError::Refused { code: code.to_owned(), message: error.to_string() },
             None => LinkError::Unanswered { why: error.to_string() },
         })

@@ -5,6 +5,7 @@ local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, m
 local EXACT = 9007199254740992
 -- No time is told, and no turn booked, beyond this many microseconds (142 years) or units.
 local FARTHEST = EXACT / 2
+local MOST_UNITS = 4294967295
 
 -- a * b / c: the whole and the rest, whatever the size of a * b. All of them are below 2^52.
 local muldiv

@@ -135,20 +135,18 @@ steps[1] = function()
       st.s1, st.s2 = nil, nil
       return
     end
-    local whole, part = muldiv(units, n[5], capacity)
-    local credits, full = part * price + rest * n[5], price * capacity
-    if credits < FARTHEST and full < FARTHEST then
-      local up, rounded = muldiv(credits, n[4], full)
-      if rounded > 0 then
-        up = up + 1
-      end
-      local more
-      more, part = muldiv(up, 1, n[4])
-      whole = whole + more
-    else
-      -- Beyond 53 bits, to the next whole unit.
-      whole, part = whole + 1, 0
-    end
+    -- (units + rest / price) * n[5] / capacity, in whole units and then in credits, a division at a time.
+    local whole, over = muldiv(units, n[5], capacity)
+    local more, part_of_price = muldiv(rest, n[5], price)
+    local carried, left = muldiv(over + more, 1, capacity)
+    whole = whole + carried
+    local of_left, part_of_capacity = muldiv(left, n[4], capacity)
+    local of_part, beyond = muldiv(part_of_price, n[4], price)
+    local again, over_again = muldiv(part_of_capacity + of_part, 1, capacity)
+    local up = of_left + again + ((over_again > 0 or beyond > 0) and 1 or 0)
+    local part
+    more, part = muldiv(up, 1, n[4])
+    whole = whole + more
     local u, r = unseen(n, st, now)
     if whole < u or (whole == u and part < r) then
       whole, part = u, r

@@ -16,12 +16,17 @@ local function tell(part, cost, up_to)
   local granted = min(cost, st.granted)
   local own = cost - granted
   local told, time, left, reset, s1, s2, s3 = step.ask(n, st, at, own, up_to)
+  local _
   local ban = 0
+  if own > MOST_UNITS then
+    -- Beyond 32 bits no limit gives that much.
+    told = NEVER
+    _, _, left, reset = step.ask(n, st, at, 0, 0)
+  end
   if st.banned > at and cost > 0 then
     local lasts = st.banned - at
     if told < DENY or (told == DENY and time <= lasts) then
       told, time, ban = DENY, lasts, 1
-      local _
       _, _, left, reset = step.ask(n, st, at, 0, 0)
     end
     -- A ban shows what is there; nothing of it would be spent.
@@ -37,8 +42,8 @@ local function answer_part(part)
   local st = sts[part]
   answer(tolds[part] + 8 * bans[part] + ((st.step.leave and owns[part] > 0) and 16 or 0))
   answer(min(times[part], FARTHEST))
-  answer(st.step.limit(st.n))
-  answer(lefts[part])
+  answer(min(st.step.limit(st.n), MOST_UNITS))
+  answer(min(lefts[part], MOST_UNITS))
   answer(min(resets[part], FARTHEST))
 end
 
@@ -217,7 +222,7 @@ end
 verbs[GRANT] = function()
   local st, units = sound_state(), take()
   if st then
-    st.granted, st.dirty = min(st.granted + units, 4294967295), true
+    st.granted, st.dirty = min(st.granted + units, MOST_UNITS), true
     answer(0)
   end
 end

@@ -85,7 +85,7 @@ steps[6] = function()
     local time, entries = entered(n, at), st.s2
     if #entries > 0 then
       local last, units = unpack(ENTRY, entries, #entries - SIZE + 1)
-      if last == time and units + cost < 4294967296 then
+      if last == time and units + cost <= MOST_UNITS then
         entries, cost = sub(entries, 1, -SIZE - 1), units + cost
         st.s1 = st.s1 - units
       end

@@ -78,12 +78,10 @@ steps[2] = function()
 
   -- Consumes units + rest / price of as many as there were, rounded against the caller.
   local function consume(n, st, at, units, rest, price, capacity)
-    local whole, part = muldiv(units, n[4], capacity)
-    -- Of whole units, what is above a whole number is one more; a part of one can only be part of that.
-    if part * price + rest * n[4] > 0 then
-      local more, over = muldiv(part * price + rest * n[4], 1, price * capacity)
-      whole = whole + more + (over > 0 and 1 or 0)
-    end
+    local whole, over = muldiv(units, n[4], capacity)
+    local more, part = muldiv(rest, n[4], price)
+    local carried, left = muldiv(over + more, 1, capacity)
+    whole = whole + carried + ((left > 0 or part > 0) and 1 or 0)
     if whole == 0 then
       st.s1, st.s2 = nil, nil
     else

@@ -11,7 +11,8 @@ local PASSED_IN_TTL = 3600000
 
 local pack, unpack = cmsgpack.pack, cmsgpack.unpack
 
--- The argument is one flat list: format, now or -1, limits, which limit each key is of, questions.
+-- The argument is one flat list: format, now or -1, limits, which limit each key is of, questions. A limit is its numbers, its
+-- generation, when it was born (-1 if that does not matter; of a calendar the windows) and since when it is so (-1: unknown).
 local arg = unpack(ARGV[1])
 local now, passed_in = arg[2], true
 if now < 0 then
@@ -80,7 +81,7 @@ local function agree(st, limit, gen, blob)
     return
   end
   -- As of when the numbers changed, where that is known: until then the old ones held.
-  local since = limit.since > 0 and min(max(limit.since, st.at), st.now) or st.now
+  local since = limit.since >= 0 and min(max(limit.since, st.at), st.now) or st.now
   if not st.step.convert(st.n, from, st, since) then
     st.s1, st.s2, st.s3, st.leases = nil, nil, nil, 0
   end
@@ -172,7 +173,9 @@ end
 local function write(st)
   local idle = matters_for(st)
   local name = KEYS[st.key]
-  if idle <= 0 then
+  -- A key never used may hold less than one that is idle, while its limit is young.
+  local forgettable = not st.s1 or type(st.birth) == 'table' or st.birth < 0
+  if idle <= 0 and forgettable then
     if st.stored then
       redis.call('DEL', name)
     end
@@ -184,6 +187,6 @@ local function write(st)
   else
     state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, st.leases, st.s1, st.s2, st.s3)
   end
-  local ttl = passed_in and PASSED_IN_TTL or ceil(min(idle, FOR_GOOD) / 1000) + 1000
+  local ttl = passed_in and PASSED_IN_TTL or ceil(min(max(idle, 0), FOR_GOOD) / 1000) + 1000
   redis.call('SET', name, state, 'PX', ttl)
 end

@@ -4,9 +4,9 @@ use crate::server::server;
 use proptest::prelude::*;
 use std::time::Duration;
 use tollgate::{
-    Align, Bounds, Calendar, Charge, Concurrency, DecidedBy, Decision, Delay, FixedWindow, Key, LeakyBucket, Limit, ManualClock,
-    MemoryStore, PermitId, Rate, Refill, Retry, SetStatus, SlidingCounter, SlidingLog, SlidingWindow, SmoothBursty,
-    SmoothWarmingUp, Status, Store, StoreError, TokenBucket, Unit,
+    Align, Bounds, Calendar, Charge, Concurrency, DecidedBy, Decision, Delay, FixedWindow, Key, LeakyBucket,
+    Limit, ManualClock, MemoryStore, PermitId, Rate, Refill, Retry, SetStatus, SlidingCounter, SlidingLog,
+    SlidingWindow, SmoothBursty, SmoothWarmingUp, Status, Store, StoreError, TokenBucket, Unit,
 };
 
 const KEYS: [&str; 3] = ["alice", "bob", "{carol}:%"];
@@ -66,19 +66,20 @@ fn token_buckets() -> impl Strategy<Value = Limit> {
 }
 
 fn limits() -> impl Strategy<Value = Limit> {
-    let interval = (1_u64..1_000, spans(), units(), any::<u32>()).prop_map(|(amount, span, burst, initial)| {
-        let bucket = TokenBucket::new(Rate::new(amount, span).expect("a rate"), burst).expect("a limit");
-        let bucket = bucket.with_initial(initial % burst.saturating_add(1)).expect("an initial level");
-        bucket.with_refill(Refill::Interval).into()
-    });
-    let leaky = (rates(), units(), any::<u32>(), any::<bool>()).prop_map(|(rate, capacity, after, delays)| {
-        let bucket = LeakyBucket::new(rate, capacity).expect("a limit");
-        let delay = if delays { Delay::After(after % capacity + 1) } else { Delay::None };
-        bucket.with_delay(if capacity == u32::MAX { Delay::None } else { delay }).expect("a delay").into()
-    });
-    let bursty = (rates(), spans()).prop_map(|(rate, burst)| {
-        SmoothBursty::new(rate).with_max_burst(burst).expect("a limit").into()
-    });
+    let interval =
+        (1_u64..1_000, spans(), units(), any::<u32>()).prop_map(|(amount, span, burst, initial)| {
+            let bucket = TokenBucket::new(Rate::new(amount, span).expect("a rate"), burst).expect("a limit");
+            let bucket = bucket.with_initial(initial % burst.saturating_add(1)).expect("an initial level");
+            bucket.with_refill(Refill::Interval).into()
+        });
+    let leaky =
+        (rates(), units(), any::<u32>(), any::<bool>()).prop_map(|(rate, capacity, after, delays)| {
+            let bucket = LeakyBucket::new(rate, capacity).expect("a limit");
+            let delay = if delays { Delay::After(after % capacity + 1) } else { Delay::None };
+            bucket.with_delay(if capacity == u32::MAX { Delay::None } else { delay }).expect("a delay").into()
+        });
+    let bursty = (rates(), spans())
+        .prop_map(|(rate, burst)| SmoothBursty::new(rate).with_max_burst(burst).expect("a limit").into());
     let warming = (rates(), spans(), 1.0..9.0).prop_map(|(rate, warmup, cold)| {
         SmoothWarmingUp::new(rate, warmup).and_then(|it| it.with_cold_factor(cold)).expect("a limit").into()
     });
@@ -93,13 +94,14 @@ fn limits() -> impl Strategy<Value = Limit> {
         }
         .into()
     });
-    let log = (units(), spans()).prop_map(|(limit, window)| SlidingLog::new(limit, window).expect("a limit").into());
+    let log = (units(), spans())
+        .prop_map(|(limit, window)| SlidingLog::new(limit, window).expect("a limit").into());
     let window = (units(), spans(), 1_u32..20).prop_map(|(limit, window, parts)| {
         let precision = Duration::from_micros((window.as_micros() as u64 / u64::from(parts)).max(1));
         SlidingWindow::new(limit, window, precision).expect("a limit").into()
     });
-    let counter =
-        (units(), spans()).prop_map(|(limit, window)| SlidingCounter::new(limit, window).expect("a limit").into());
+    let counter = (units(), spans())
+        .prop_map(|(limit, window)| SlidingCounter::new(limit, window).expect("a limit").into());
     let concurrency =
         (1_u32..6, spans()).prop_map(|(limit, hold)| Concurrency::new(limit, hold).expect("a limit").into());
     prop_oneof![
@@ -123,8 +125,12 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
         2 => (0_u64..2_000_000).prop_map(|it| Some(Duration::from_micros(it))),
         1 => Just(Some(Duration::from_secs(100_000))),
     ];
-    let part = (0..3_usize, 0..KEYS.len(), cost, up_to)
-        .prop_map(|(limit, key, cost, up_to)| Part { limit, key, cost, up_to });
+    let part = (0..3_usize, 0..KEYS.len(), cost, up_to).prop_map(|(limit, key, cost, up_to)| Part {
+        limit,
+        key,
+        cost,
+        up_to,
+    });
     prop_oneof![3 => prop::collection::vec(part.clone(), 1..2), 2 => prop::collection::vec(part, 1..5)]
 }
 
@@ -141,6 +147,7 @@ fn ops() -> impl Strategy<Value = Op> {
             .prop_map(|((limit, key), it)| Op::Ban(limit, key, Duration::from_micros(it))),
         1 => (0..9_usize).prop_map(Op::Leave),
         1 => (0..9_usize).prop_map(Op::Renew),
+        1 => (0..3_usize, limits()).prop_map(|(limit, to)| Op::Change(limit, to)),
         10 => pass.prop_map(Op::Pass),
     ]
 }
@@ -174,7 +181,8 @@ struct Standing {
 
 impl<S: Store> Side<S> {
     fn new(store: S, clock: ManualClock, limits: &[Limit]) -> Result<Self, StoreError> {
-        let named = |(place, limit): (usize, &Limit)| store.add_named(&format!("limit-{place}"), limit.clone());
+        let named =
+            |(place, limit): (usize, &Limit)| store.add_named(&format!("limit-{place}"), limit.clone());
         let limits = limits.iter().enumerate().map(named).collect::<Result<_, _>>()?;
         Ok(Self { store, clock, limits, permits: Vec::new() })
     }
@@ -204,7 +212,9 @@ impl<S: Store> Side<S> {
             Op::Refund(limit, at, units) => {
                 self.store.refund(&self.limits[*limit], key(*at), *units).await.map(|()| Answer::Done)
             }
-            Op::Reset(limit, at) => self.store.reset(&self.limits[*limit], key(*at)).await.map(|()| Answer::Done),
+            Op::Reset(limit, at) => {
+                self.store.reset(&self.limits[*limit], key(*at)).await.map(|()| Answer::Done)
+            }
             Op::Grant(limit, at, units) => {
                 self.store.grant(&self.limits[*limit], key(*at), *units).await.map(|()| Answer::Done)
             }
@@ -233,9 +243,12 @@ impl<S: Store> Side<S> {
 
 impl Answer {
     fn of(set: SetStatus) -> Self {
+        let decision = foreseeable(set.decision());
+        let is_beyond = decision == Decision::Deny(Retry::After(FARTHEST));
         Self::Set {
-            decision: foreseeable(set.decision()),
-            denied_by: set.denied_by(),
+            decision,
+            // Of two refusals beyond that, nobody can say which is longer.
+            denied_by: set.denied_by().filter(|_| !is_beyond),
             statuses: set.statuses().iter().map(Standing::of).collect(),
             holds: set.permit().is_some(),
         }
@@ -269,16 +282,29 @@ fn agree(limits: &[Limit], ops: &[Op]) -> Result<(), TestCaseError> {
     let server = server();
     server.block_on(async {
         let memory_clock = ManualClock::new();
-        let memory = MemoryStore::with_clock(Bounds { max_keys: 100, ..Bounds::default() }, memory_clock.clone());
+        let memory =
+            MemoryStore::with_clock(Bounds { max_keys: 100, ..Bounds::default() }, memory_clock.clone());
         let mut memory = Side::new(memory, memory_clock, limits).expect("a memory store takes any limit");
         let clock = ManualClock::new();
         let redis = server.store_at(clock.clone());
         // Some numbers are finer than Redis keeps, and refused there.
         let Ok(mut redis) = Side::new(redis, clock, limits) else { return Ok(()) };
+        let mut changed = [false; 3];
         for (place, op) in ops.iter().enumerate() {
+            // Redis converts a key when it is next charged: of two changes in between it sees the last, where memory rounds
+            // twice. So each limit changes once here.
+            if let Op::Change(limit, _) = op
+                && std::mem::replace(&mut changed[*limit], true)
+            {
+                continue;
+            }
             let expected = memory.obey(op).await.expect("a memory store answers");
             match redis.obey(op).await {
-                Ok(answer) => prop_assert_eq!(answer, expected, "operation {} of {:?}: {:?}", place, limits, op),
+                // As above.
+                Err(StoreError::Unsupported { .. }) => return Ok(()),
+                Ok(answer) => {
+                    prop_assert_eq!(answer, expected, "operation {} of {:?}: {:?}", place, limits, op)
+                }
                 Err(error) => prop_assert!(false, "operation {place} of {limits:?}: {op:?}: {error}"),
             }
         }
@@ -288,6 +314,17 @@ fn agree(limits: &[Limit], ops: &[Op]) -> Result<(), TestCaseError> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn buckets_agree_on_changes(
+        limits in prop::collection::vec(token_buckets(), 3),
+        ops in prop::collection::vec(prop_oneof![
+            4 => ops(),
+            1 => (0..3_usize, token_buckets()).prop_map(|(limit, to)| Op::Change(limit, to)),
+        ], 1..60),
+    ) {
+        agree(&limits, &ops)?;
+    }
 
     #[test]
     fn memory_and_redis_agree(

@@ -7,19 +7,20 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
+use testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 use tollgate::ManualClock;
 use tollgate_redis::RedisStore;
 
 pub(crate) struct Server {
-    url: String,
+    pub(crate) redis: RedisServer,
     runtime: Runtime,
 }
 
 pub(crate) fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| Server {
-        url: std::env::var("TG_REDIS").expect("TG_REDIS"),
+        redis: RedisServer::start(),
         runtime: Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime"),
     })
 }
@@ -33,6 +34,6 @@ impl Server {
     pub(crate) fn store_at(&self, clock: ManualClock) -> RedisStore {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let prefix = format!("tg-{}-{}", std::process::id(), RUNS.fetch_add(1, Relaxed));
-        RedisStore::open(&self.url, &prefix, Some(clock)).expect("an address")
+        RedisStore::builder(&self.redis.url()).prefix(&prefix).clock(clock).open().expect("an address")
     }
 }

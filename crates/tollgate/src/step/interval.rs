@@ -64,6 +64,9 @@ impl Interval {
     }
 
     pub(crate) fn refund(&self, words: Words, at: Moment, units: u32) -> Words {
+        if words == [0, 0] {
+            return words;
+        }
         let level = self.level(words, at);
         let floor = self.level([0, 0], at).consumed;
         match level.consumed.saturating_sub(units.into()).max(floor.min(level.consumed)) {

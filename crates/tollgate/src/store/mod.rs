@@ -21,5 +21,5 @@ pub(crate) use numbers::{Edition, Numbers};
 pub(crate) use short::Mode;
 pub(crate) use table::Print;
 
-pub use seam::Store;
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
+pub use seam::Store;

@@ -262,14 +262,17 @@ impl<C: Clock> MemoryStore<C> {
             status.add_remaining(extra.granted);
             return Told::no(status, ask, extra.granted);
         }
+        if part.cost - u64::from(granted) > u64::from(cost) {
+            // Beyond 32 bits no limit gives that much.
+            let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
+            let mut status = Status { verdict: Verdict::Never, ..idle };
+            status.add_remaining(extra.granted);
+            return Told::no(status, ask, extra.granted);
+        }
         let answer = place.step.ask(body.state(), &ask);
         let mut status = answer.status;
         let left = if status.is_deny() { extra.granted } else { extra.granted - granted };
         status.add_remaining(left);
-        // Beyond 32 bits no limit gives that much.
-        if part.cost - u64::from(granted) > u64::from(cost) {
-            status.verdict = Verdict::Never;
-        }
         let taken = Taken::default();
         Told { status, taken, answer: Some(answer), ask, granted, held: extra.granted }
     }

@@ -1,0 +1,109 @@
+//! A child process that does not outlive us.
+//!
+//! Dropping it kills it. For a test process that is itself killed, `setpriv --pdeathsig` has the system kill the child;
+//! where there is no such tool the child is started without. The system counts the death of the *thread* that started
+//! the child as the parent's, and test threads end with their test; so one thread that never ends starts all of them.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    env, fs, io,
+    process::{Child, Command},
+    sync::{
+        OnceLock,
+        mpsc::{Sender, channel},
+    },
+    thread,
+};
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    paused: bool,
+}
+
+impl Process {
+    /// Starts a program; `prepare` adds arguments and streams.
+    pub(crate) fn start(program: &str, prepare: impl FnOnce(&mut Command)) -> Self {
+        let mut command = if has_setpriv() {
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "KILL", program]);
+            command
+        } else {
+            Command::new(program)
+        };
+        prepare(&mut command);
+        let (answer, started) = channel();
+        starter().send((command, answer)).expect("the starting thread never ends");
+        let child = started.recv().expect("the starting thread answers");
+        Self { child: child.unwrap_or_else(|e| panic!("could not start {program}: {e}")), paused: false }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it is neither dead nor frozen.
+    pub(crate) fn is_awake(&mut self) -> bool {
+        !self.paused && !self.has_ended()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Freezes it, and returns when it is frozen.
+    pub(crate) fn pause(&mut self) {
+        self.signal(Signal::STOP);
+        self.paused = true;
+        let pid = self.pid();
+        crate::eventually("a process to freeze", || (state_of(pid)? == 'T').then_some(()));
+    }
+
+    pub(crate) fn resume(&mut self) {
+        self.signal(Signal::CONT);
+        self.paused = false;
+    }
+
+    /// Only a child that was not waited for yet is signalled, so its number cannot be another's by now.
+    fn signal(&mut self, signal: Signal) {
+        assert!(!self.has_ended(), "process {} has ended", self.pid());
+        kill_process(Pid::from_child(&self.child), signal)
+            .unwrap_or_else(|e| panic!("could not signal {}: {e}", self.child.id()));
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A frozen one dies of this as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The thread that starts every child.
+fn starter() -> &'static Sender<Order> {
+    static STARTER: OnceLock<Sender<Order>> = OnceLock::new();
+    STARTER.get_or_init(|| {
+        let (orders, received) = channel::<Order>();
+        let run = move || {
+            for (mut command, answer) in received {
+                let _ = answer.send(command.spawn());
+            }
+        };
+        thread::Builder::new().name("testkit-starter".into()).spawn(run).expect("a thread can be started");
+        orders
+    })
+}
+
+fn has_setpriv() -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|dir| dir.join("setpriv").is_file()))
+}
+
+/// The letter the system has for what the process does: `T` is frozen.
+fn state_of(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it is in brackets and may hold anything, brackets too.
+    stat.rsplit_once(") ")?.1.chars().next()
+}

@@ -1,0 +1,8 @@
+//! The kit itself: a test that leans on it should not have to doubt it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod clusters;
+mod left_behind;
+mod proxies;
+mod sentinels;
+mod servers;
