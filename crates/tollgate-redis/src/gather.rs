@@ -148,15 +148,13 @@ impl Gatherer {
             return;
         }
         for undo in undone(question, told) {
-            drop(self.tell(group, undo));
+            self.tell(group, undo);
         }
     }
 
     /// Asks without an interest in the answer.
-    pub(crate) fn tell(self: &Arc<Self>, group: Group, question: Question) -> Arc<AtomicBool> {
-        let asking = self.ask(group, question);
-        asking.keep();
-        Arc::clone(&asking.kept)
+    pub(crate) fn tell(self: &Arc<Self>, group: Group, question: Question) {
+        self.ask(group, question).keep();
     }
 
     /// Where the current and the next window of a calendar are, in microseconds: start, end, end.

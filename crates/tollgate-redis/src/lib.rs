@@ -1,5 +1,6 @@
 //! Limits shared by a fleet through Redis: the same decisions as in memory, made by one script on the server's clock.
 
+mod across;
 mod builder;
 mod gather;
 mod lease;
@@ -11,7 +12,9 @@ mod packing;
 mod question;
 mod script;
 mod store;
+mod turn;
 
 pub use builder::{OpenError, RedisStoreBuilder};
 pub use limit::RedisLimit;
 pub use store::RedisStore;
+pub use turn::{RedisPermit, RedisReservation, TurnError};

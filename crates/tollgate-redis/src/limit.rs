@@ -104,6 +104,11 @@ impl Edition {
         Ok(Self { limit, blob, generation, since, birth, calendar })
     }
 
+    /// Whether turns can be booked as far ahead as a charge may wait: then there is no use in asking again.
+    pub(crate) fn books(&self) -> bool {
+        self.limit.books() && !self.waits()
+    }
+
     /// Whether a charge that does not say waits for the limit's pace.
     pub(crate) fn waits(&self) -> bool {
         matches!(self.limit.numbers(), Numbers::Bucket(it) if !it.books)

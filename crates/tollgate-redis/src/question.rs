@@ -25,7 +25,7 @@ pub(crate) struct Part {
 }
 
 /// What is to be done with them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Verb {
     /// Charge all or none. The permit holds what slots there are.
     Check {
@@ -235,7 +235,10 @@ impl Verb {
     }
 
     const fn has_statuses(&self) -> bool {
-        matches!(self, Self::Check { .. } | Self::Peek | Self::Reserve { .. } | Self::Hold { .. })
+        matches!(
+            self,
+            Self::Check { .. } | Self::Peek | Self::Reserve { .. } | Self::Hold { .. } | Self::Abandon { .. }
+        )
     }
 
     const fn has_taken(&self) -> bool {

@@ -2,11 +2,12 @@
 
 use crate::{
     builder::{OpenError, RedisStoreBuilder, Settings},
-    gather::Gatherer,
+    gather::{Asking, Gatherer},
     limit::{Birth, Edition, Named, RedisLimit},
-    link::LinkError,
+    link::{Group, LinkError},
     names,
     question::{Flaw, Part, Question, Standing, Told, Verb},
+    turn::Lines,
 };
 use redis::Value;
 use std::{
@@ -16,10 +17,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tollgate::{
-    Charge, DecidedBy, Decision, Key, Limit, PermitId, Retry, SetStatus, Status, Store, StoreError,
+    Charge, Clock, DecidedBy, Decision, Key, Limit, PermitId, Retry, SetStatus, Status, Store, StoreError,
+    Time, Timer,
 };
 
 /// Limits shared through Redis. Clones are the same store.
@@ -32,6 +34,9 @@ pub(crate) struct Shared {
     id: u64,
     pub(crate) settings: Settings,
     pub(crate) gatherer: Arc<Gatherer>,
+    /// Who of this node waits where.
+    pub(crate) lines: Lines,
+    opened: Instant,
     lottery: RandomState,
     drawn: AtomicU64,
 }
@@ -40,7 +45,15 @@ impl Shared {
     pub(crate) fn new(settings: Settings, gatherer: Arc<Gatherer>) -> Self {
         static STORES: AtomicU64 = AtomicU64::new(0);
         let id = STORES.fetch_add(1, Relaxed);
-        Self { id, settings, gatherer, lottery: RandomState::new(), drawn: AtomicU64::new(0) }
+        Self {
+            id,
+            settings,
+            gatherer,
+            lines: Lines::default(),
+            opened: Instant::now(),
+            lottery: RandomState::new(),
+            drawn: AtomicU64::new(0),
+        }
     }
 }
 
@@ -174,12 +187,19 @@ impl RedisStore {
     }
 
     /// Asks a question whose parts are of one group.
-    pub(crate) async fn ask(&self, question: Question) -> Result<Told, StoreError> {
-        let gatherer = &self.shared.gatherer;
-        let Some(first) = question.parts.first() else { return Ok(Told::Statuses(Vec::new())) };
-        let group = gatherer.link().group_of(&first.key);
-        let keys: Vec<Vec<u8>> = question.parts.iter().map(|part| part.key.clone()).collect();
-        match gatherer.ask(group, question).await.map_err(unavailable)? {
+    pub(crate) async fn ask_group(&self, group: Group, question: Question) -> Result<Told, StoreError> {
+        self.finish(self.begin(group, question)).await
+    }
+
+    /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish).
+    pub(crate) fn begin(&self, group: Group, question: Question) -> Begun {
+        let keys = question.parts.iter().map(|part| part.key.clone()).collect();
+        Begun { keys, asking: self.shared.gatherer.ask(group, question) }
+    }
+
+    pub(crate) async fn finish(&self, begun: Begun) -> Result<Told, StoreError> {
+        let Begun { keys, asking } = begun;
+        match asking.await.map_err(unavailable)? {
             Told::Flawed(part, flaw) => {
                 let key =
                     keys.get(part).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
@@ -203,6 +223,41 @@ impl RedisStore {
     async fn on(&self, limit: &RedisLimit, key: Key<'_>, verb: Verb) -> Result<(), StoreError> {
         let part = self.part(limit, key, 0, None).await?;
         self.number(Question { verb, parts: vec![part] }).await.map(drop)
+    }
+
+    /// Asks without an interest in the answer.
+    pub(crate) fn tell(&self, question: Question) {
+        // Dropped in the middle of a shutdown, there is nobody left to carry it; time gives back what it can.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let store = self.clone();
+        match self.only_group(&question) {
+            Some(group) => self.shared.gatherer.tell(group, question),
+            None => drop(tokio::spawn(async move { store.ask(question).await.map(drop) })),
+        }
+    }
+
+    fn only_group(&self, question: &Question) -> Option<Group> {
+        let link = self.shared.gatherer.link();
+        let mut groups = question.parts.iter().map(|part| link.group_of(&part.key));
+        let first = groups.next()?;
+        groups.all(|group| group == first).then_some(first)
+    }
+
+    /// Now, on the clock that this node sleeps by.
+    pub(crate) fn now(&self) -> Time {
+        match self.shared.gatherer.clock() {
+            Some(clock) => clock.now(),
+            None => Time::ZERO + self.shared.opened.elapsed(),
+        }
+    }
+
+    pub(crate) async fn sleep_until(&self, until: Time) {
+        match self.shared.gatherer.clock() {
+            Some(clock) => clock.sleep_until(until).await,
+            None => tokio::time::sleep(until - self.now()).await,
+        }
     }
 
     /// A number for a permit: none that is held on the same bucket has it, or is ever likely to.
@@ -272,8 +327,14 @@ impl Store for RedisStore {
     }
 }
 
+/// A question on its way.
+pub(crate) struct Begun {
+    keys: Vec<Vec<u8>>,
+    asking: Asking,
+}
+
 /// Waits and bans are not longer than this many microseconds, some 71 years.
-const LONGEST_WAIT: u64 = 1 << 51;
+pub(crate) const LONGEST_WAIT: u64 = 1 << 51;
 
 impl Part {
     /// Adds a charge on the same bucket: the less patient of the two has to be content.
@@ -339,7 +400,7 @@ fn unavailable(error: LinkError) -> StoreError {
     }
 }
 
-fn nonsense() -> StoreError {
+pub(crate) fn nonsense() -> StoreError {
     StoreError::Unanswered { why: "Redis answered something that is no answer to the question".to_owned() }
 }
 

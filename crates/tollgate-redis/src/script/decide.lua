@@ -264,15 +264,21 @@ verbs[CONFIRM] = function()
   answer(found)
 end
 
+-- Answers how each part stands once it is rid of the hold.
 verbs[ABANDON] = function()
   local id = take()
   for _ = 1, take() do
     local st = state_of(take())
-    if not st.flaw then
-      end_hold(st, id, false)
+    if st.flaw then
+      -- What was held there is gone with the rest.
+      begin(st)
+      st.flaw, st.dirty = nil, true
     end
+    end_hold(st, id, false)
+    sts[1] = st
+    tell(1, 0, 0)
+    answer_part(1)
   end
-  answer(0)
 end
 
 for _ = 1, take() do

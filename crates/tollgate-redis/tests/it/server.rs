@@ -6,11 +6,12 @@ use std::{
         OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
 use testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 use tollgate::ManualClock;
-use tollgate_redis::RedisStore;
+use tollgate_redis::{RedisStore, RedisStoreBuilder};
 
 pub(crate) struct Server {
     pub(crate) redis: RedisServer,
@@ -32,8 +33,18 @@ impl Server {
 
     /// A store that nobody else uses, on a clock that is passed in.
     pub(crate) fn store_at(&self, clock: ManualClock) -> RedisStore {
+        self.builder().clock(clock).open().expect("an address")
+    }
+
+    /// A store that nobody else uses, on the server's clock.
+    pub(crate) fn store(&self) -> RedisStore {
+        self.builder().open().expect("an address")
+    }
+
+    /// A store that nobody else uses, patient with a busy machine.
+    pub(crate) fn builder(&self) -> RedisStoreBuilder {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let prefix = format!("tg-{}-{}", std::process::id(), RUNS.fetch_add(1, Relaxed));
-        RedisStore::builder(&self.redis.url()).prefix(&prefix).clock(clock).open().expect("an address")
+        RedisStore::builder(&self.redis.url()).prefix(&prefix).timeout(Duration::from_secs(5))
     }
 }

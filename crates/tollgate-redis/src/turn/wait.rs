@@ -1,0 +1,159 @@
+//! Waiting for a turn.
+
+use super::{
+    TurnError,
+    line::Place,
+    permit::{RedisPermit, Renewal},
+    reservation::{Booked, RedisReservation},
+};
+use crate::{
+    limit::RedisLimit,
+    question::{Question, Told, Verb},
+    store::{LONGEST_WAIT, RedisStore, nonsense, set_status},
+};
+use std::time::Duration;
+use tollgate::{Charge, Decision, Retry, SetStatus, StoreError, Time};
+
+/// How often a slot is asked for while nobody can say when one comes back: sooner at first.
+const SOONEST: Duration = Duration::from_millis(2);
+const LATEST: Duration = Duration::from_millis(50);
+
+/// What a question for a turn came to.
+enum Turn {
+    Booked(RedisReservation),
+    /// Refused, and by which bucket, and whether asking again later may help.
+    Refused(SetStatus, Refuser),
+}
+
+struct Refuser {
+    bucket: Vec<u8>,
+    books: bool,
+}
+
+impl RedisStore {
+    /// Books a turn that comes within `up_to` ([`Duration::MAX`]: whenever), or says at once that there is none. Windows,
+    /// logs, counters and slots do not book: there it is now or not.
+    ///
+    /// # Errors
+    /// Where the turn would not come in time, or Redis does not answer.
+    pub async fn reserve(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        up_to: Duration,
+    ) -> Result<RedisReservation, TurnError> {
+        match self.book(charges, up_to).await? {
+            Turn::Booked(turn) => Ok(turn),
+            Turn::Refused(status, _) => Err(TurnError::Refused(status)),
+        }
+    }
+
+    /// Waits for a turn, `up_to` so long ([`Duration::MAX`]: however long). Where turns are booked, one that would come later is
+    /// refused at once. Dropped before it is due, the turn is given back.
+    ///
+    /// # Errors
+    /// Where no turn comes in time, or Redis does not answer.
+    pub async fn wait(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        up_to: Duration,
+    ) -> Result<SetStatus, TurnError> {
+        let turn = self.turn(charges, up_to).await?;
+        let status = turn.status().clone();
+        drop(turn);
+        Ok(status)
+    }
+
+    /// As [`wait`](Self::wait), and holds the slots of the concurrency limits among the charges.
+    ///
+    /// # Errors
+    /// Where no turn comes in time, or Redis does not answer.
+    pub async fn enter(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        up_to: Duration,
+    ) -> Result<RedisPermit, TurnError> {
+        self.turn(charges, up_to).await.map(RedisPermit::new)
+    }
+
+    /// A turn that has come.
+    async fn turn(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        up_to: Duration,
+    ) -> Result<RedisReservation, TurnError> {
+        let deadline = self.now() + up_to;
+        let mut place: Option<Place<'_>> = None;
+        let mut pause = SOONEST;
+        loop {
+            // On this node those who wait at a bucket go one after the other.
+            let first = match &place {
+                Some(place) => Some(self.until(deadline, place.first()).await.ok_or(TurnError::TimedOut)?),
+                None => None,
+            };
+            loop {
+                let left = deadline - self.now();
+                let (status, refuser) = match self.book(charges, left).await? {
+                    Turn::Booked(turn) => {
+                        turn.ready().await;
+                        return Ok(turn);
+                    }
+                    Turn::Refused(status, refuser) => (status, refuser),
+                };
+                let after = match status.decision() {
+                    _ if refuser.books => return Err(TurnError::Refused(status)),
+                    Decision::Deny(Retry::After(after)) => after.max(Duration::from_micros(1)),
+                    Decision::Deny(Retry::WhenReleased) => pause,
+                    _ => return Err(TurnError::Refused(status)),
+                };
+                let again = self.now() + after;
+                if again > deadline {
+                    return Err(TurnError::Refused(status));
+                }
+                if place.as_ref().is_none_or(|place| place.bucket() != refuser.bucket) {
+                    place = Some(self.shared.lines.join(&refuser.bucket));
+                    break;
+                }
+                if let Some(place) = &place {
+                    let _ = self.until(again, place.nudged()).await;
+                }
+                pause = (pause * 2).min(LATEST);
+            }
+            drop(first);
+        }
+    }
+
+    async fn book(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<Turn, StoreError> {
+        let (mut parts, part_of) = self.parts(charges).await?;
+        let micros = u64::try_from(up_to.as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT);
+        for part in &mut parts {
+            part.up_to = Some(part.up_to.map_or(micros, |own| own.min(micros)));
+        }
+        let permit = self.draw();
+        let question = Question { verb: Verb::Reserve { permit }, parts: parts.clone() };
+        let Told::Statuses(standings) = self.ask(question).await? else { return Err(nonsense()) };
+        let status = set_status(&standings, &part_of, Some(permit));
+        if let Some(by) = status.denied_by() {
+            let part = &parts[part_of[by]];
+            let refuser = Refuser { bucket: part.key.clone(), books: part.edition.books() };
+            return Ok(Turn::Refused(status, refuser));
+        }
+        let wait = match status.decision() {
+            Decision::Wait(wait) => wait,
+            _ => Duration::ZERO,
+        };
+        let slots = status.permit().map(|_| Renewal::start(self, permit, &parts));
+        let taken = standings.into_iter().map(|standing| standing.taken).collect();
+        let booked = Booked { parts, part_of, taken, slots };
+        // From when the answer came: never early.
+        Ok(Turn::Booked(RedisReservation::new(self.clone(), status, self.now() + wait, booked)))
+    }
+
+    /// The future's output, unless that time comes first.
+    async fn until<T>(&self, deadline: Time, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = self.sleep_until(deadline) => None,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Turns booked in Redis: reserved, waited for, given back.
+
+use crate::server::server;
+use std::time::{Duration, Instant};
+use tollgate::{
+    Charge, Concurrency, Decision, FixedWindow, Limit, ManualClock, Rate, SmoothWarmingUp, Store, Time,
+    TokenBucket,
+};
+use tollgate_redis::{RedisStore, TurnError};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn five_a_second() -> TokenBucket {
+    TokenBucket::new(Rate::per_second(5).expect("a rate"), 5).expect("a limit")
+}
+
+async fn remaining<S: Store>(store: &S, limit: &S::Limit) -> u32 {
+    let peeked = store.peek(&[Charge::new(limit, "k").cost(0)]).await.expect("an answer");
+    peeked.statuses()[0].remaining()
+}
+
+/// The vector of the distributed bucket: a full bucket of five, half a second of patience, ten at once.
+#[test]
+fn turns_queue_behind_one_another_each_within_its_own_patience() {
+    server().block_on(async {
+        let store = server().store_at(ManualClock::new());
+        let limit = store.add("bucket", five_a_second()).expect("a limit");
+        let mut waits = Vec::new();
+        let mut refused = 0;
+        let mut turns = Vec::new();
+        for _ in 0..10 {
+            match store.reserve(&[Charge::new(&limit, "k")], Duration::from_millis(500)).await {
+                Ok(turn) => {
+                    waits.push(turn.due_in().as_micros());
+                    turns.push(turn);
+                }
+                Err(TurnError::Refused(_)) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(waits, [0, 0, 0, 0, 0, 200_000, 400_000]);
+        assert_eq!(refused, 3);
+    });
+}
+
+#[test]
+fn a_turn_given_up_leaves_the_bucket_as_if_it_had_not_come() {
+    server().block_on(async {
+        let clock = ManualClock::new();
+        let store = server().store_at(clock.clone());
+        let limit = store.add("bucket", five_a_second()).expect("a limit");
+        let charge = |cost| [Charge::new(&limit, "k").cost(cost)];
+        let turn = store.reserve(&charge(5), SECOND).await.expect("a turn");
+        turn.keep();
+        let turn = store.reserve(&charge(3), SECOND).await.expect("a turn");
+        assert_eq!(turn.due_in(), Duration::from_millis(600));
+        clock.advance(Duration::from_millis(200));
+        turn.cancel().await.expect("an answer");
+        assert_eq!(remaining(&store, &limit).await, 1);
+
+        // Dropped is given back too, only nobody waits for it.
+        let turn = store.reserve(&charge(4), SECOND).await.expect("a turn");
+        assert_eq!(remaining(&store, &limit).await, 0);
+        drop(turn);
+        eventually_remains(&store, &limit, 1).await;
+
+        // Once it is due it is spent.
+        let turn = store.reserve(&charge(2), SECOND).await.expect("a turn");
+        clock.advance(SECOND);
+        assert!(turn.is_due());
+        turn.cancel().await.expect("an answer");
+        assert_eq!(remaining(&store, &limit).await, 4);
+    });
+}
+
+async fn eventually_remains(store: &RedisStore, limit: &tollgate_redis::RedisLimit, units: u32) {
+    let began = Instant::now();
+    while remaining(store, limit).await != units {
+        assert!(began.elapsed() < Duration::from_secs(10), "it was never given back");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn a_turn_is_settled_at_its_real_cost() {
+    server().block_on(async {
+        let store = server().store_at(ManualClock::new());
+        let limit = store.add("bucket", five_a_second()).expect("a limit");
+        let charge = [Charge::new(&limit, "k").cost(3)];
+        let turn = store.reserve(&charge, SECOND).await.expect("a turn");
+        turn.settle_each(&[1]).await.expect("an answer");
+        assert_eq!(remaining(&store, &limit).await, 4);
+        let turn = store.reserve(&charge, SECOND).await.expect("a turn");
+        turn.settle_each(&[9]).await.expect("an answer");
+        let told = store.peek(&[Charge::new(&limit, "k")]).await.expect("an answer");
+        // Ten are used of five: six must come before the next can pass.
+        assert_eq!(told.retry_after(), Some(Duration::from_millis(1_200)));
+    });
+}
+
+#[test]
+fn nothing_taken_before_a_reset_comes_back_after_it() {
+    server().block_on(async {
+        let clock = ManualClock::new();
+        let store = server().store_at(clock.clone());
+        let limit = store.add("bucket", five_a_second()).expect("a limit");
+        let charge = |cost| [Charge::new(&limit, "k").cost(cost)];
+        let turn = store.reserve(&charge(5), SECOND).await.expect("a turn");
+        let later = store.reserve(&charge(2), SECOND).await.expect("a turn");
+        clock.advance(Duration::from_micros(1));
+        store.reset(&limit, "k".into()).await.expect("an answer");
+        assert!(store.check(&charge(4)).await.expect("an answer").is_allow());
+        later.cancel().await.expect("an answer");
+        drop(turn);
+        assert_eq!(remaining(&store, &limit).await, 1);
+    });
+}
+
+#[test]
+fn a_cold_fleet_warms_up_together() {
+    server().block_on(async {
+        let store = server().store_at(ManualClock::new());
+        let numbers = SmoothWarmingUp::new(Rate::per_second(5).expect("a rate"), SECOND).expect("a limit");
+        let limit = store.add("warming", numbers).expect("a limit");
+        let mut dues = Vec::new();
+        for _ in 0..4 {
+            let turn = store.reserve(&[Charge::new(&limit, "k")], Duration::MAX).await.expect("a turn");
+            dues.push(turn.due_in().as_micros());
+            turn.keep();
+        }
+        assert_eq!(dues, [0, 520_000, 880_000, 1_100_000]);
+    });
+}
+
+#[test]
+fn whoever_waits_goes_when_its_turn_comes() {
+    server().block_on(async {
+        let store = server().store();
+        let limits: [Limit; 2] = [
+            TokenBucket::new(Rate::per_second(20).expect("a rate"), 1).expect("a limit").into(),
+            FixedWindow::new(1, Duration::from_millis(50)).expect("a limit").into(),
+        ];
+        for (name, numbers) in ["books", "does not"].into_iter().zip(limits) {
+            let limit = store.add(name, numbers).expect("a limit");
+            let charge = [Charge::new(&limit, "k")];
+            let began = Instant::now();
+            let waiters = (0..5).map(|_| store.wait(&charge, Duration::from_secs(20)));
+            let all: Vec<_> = join_all(waiters.collect()).await;
+            assert!(all.iter().all(Result::is_ok), "{name}: {all:?}");
+            assert!(began.elapsed() >= Duration::from_millis(150), "{name}: {:?}", began.elapsed());
+            let late = store.wait(&charge, Duration::from_micros(10)).await;
+            assert!(matches!(late, Err(TurnError::Refused(_))), "{name}: {late:?}");
+        }
+    });
+}
+
+/// Awaits all of them at once.
+async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut pending: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        for (future, output) in pending.iter_mut().filter(|(_, output)| output.is_none()) {
+            if let std::task::Poll::Ready(ready) = future.as_mut().poll(context) {
+                *output = Some(ready);
+            }
+        }
+        match pending.iter().all(|(_, output)| output.is_some()) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    pending.into_iter().filter_map(|(_, output)| output).collect()
+}
+
+#[test]
+fn slots_of_a_fleet_come_back_and_are_renewed_while_held() {
+    server().block_on(async {
+        let store = server().store();
+        let hold = Duration::from_millis(300);
+        let limit = store.add("slots", Concurrency::new(1, hold).expect("a limit")).expect("a limit");
+        let charge = [Charge::new(&limit, "k")];
+        let permit = store.enter(&charge, Duration::ZERO).await.expect("a slot");
+        // Held for three times as long as it would last by itself.
+        tokio::time::sleep(hold * 3).await;
+        assert!(permit.is_held());
+        assert!(store.check(&charge).await.expect("an answer").is_deny());
+        let other = {
+            let (store, limit) = (store.clone(), limit.clone());
+            tokio::spawn(
+                async move { store.enter(&[Charge::new(&limit, "k")], Duration::from_secs(20)).await },
+            )
+        };
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        drop(permit);
+        let permit = other.await.expect("a task").expect("the slot");
+        assert_eq!(permit.leave().await.expect("an answer"), 1);
+
+        // What nobody renews comes back by time.
+        let told = store.check(&charge).await.expect("an answer");
+        assert_eq!(told.decision(), Decision::Allow);
+        let lost = store.enter(&charge, Duration::from_secs(20)).await.expect("the slot, by time");
+        drop(lost);
+    });
+}
