@@ -1,8 +1,9 @@
 //! How a store is set up: everything but the address has a default.
 
 use crate::{
+    address::Address,
     gather::Gatherer,
-    link::Link,
+    link::{self, Link},
     script::SCRIPT,
     store::{RedisStore, Shared},
 };
@@ -22,7 +23,8 @@ pub struct RedisStoreBuilder {
 pub(crate) struct Settings {
     pub(crate) prefix: String,
     pub(crate) timeout: Duration,
-    pub(crate) on_failure: OnFailure,
+    /// `None` where failures are the caller's to deal with.
+    pub(crate) on_failure: Option<OnFailure>,
     pub(crate) nodes: u32,
     pub(crate) lease: Option<Duration>,
     pub(crate) clock: Option<ManualClock>,
@@ -53,7 +55,7 @@ impl Default for Settings {
         Self {
             prefix: "tg".to_owned(),
             timeout: Duration::from_millis(20),
-            on_failure: OnFailure::default(),
+            on_failure: Some(OnFailure::default()),
             nodes: 1,
             lease: None,
             clock: None,
@@ -80,7 +82,13 @@ impl RedisStoreBuilder {
 
     /// What is decided while Redis does not answer; [`OnFailure::Local`] if not said. A limit may have its own.
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
-        self.settings.on_failure = on_failure;
+        self.settings.on_failure = Some(on_failure);
+        self
+    }
+
+    /// Leaves failures to the caller: what Redis does not answer is an error, whatever the limits say.
+    pub fn errors_on_failure(mut self) -> Self {
+        self.settings.on_failure = None;
         self
     }
 
@@ -123,8 +131,9 @@ impl RedisStoreBuilder {
         if lease.is_some_and(|lease| lease < Duration::from_millis(1)) {
             return wrong("lease", "must be at least 1ms");
         }
-        let link = Link::open(&self.url, SCRIPT)
-            .map_err(|error| OpenError::Address { problem: error.to_string() })?;
+        let address =
+            Address::parse(&self.url).map_err(|error| OpenError::Address { problem: error.to_string() })?;
+        let link = Arc::new(Link::open(address, SCRIPT, link::Settings::default()));
         let gatherer = Arc::new(Gatherer::new(link, self.settings.clock.clone()));
         Ok(RedisStore { shared: Arc::new(Shared::new(self.settings, gatherer)) })
     }

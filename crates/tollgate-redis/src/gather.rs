@@ -32,7 +32,7 @@ const ABREAST: usize = 2;
 const MOST_CHARGES: usize = 64;
 
 pub(crate) struct Gatherer {
-    link: Link,
+    link: Arc<Link>,
     lanes: Mutex<HashMap<Group, Lane>>,
     /// Passed in by tests; else the server's own time counts.
     clock: Option<ManualClock>,
@@ -60,11 +60,11 @@ pub(crate) struct Asking {
 }
 
 impl Gatherer {
-    pub(crate) fn new(link: Link, clock: Option<ManualClock>) -> Self {
+    pub(crate) fn new(link: Arc<Link>, clock: Option<ManualClock>) -> Self {
         Self { link, lanes: Mutex::default(), clock, ahead: AtomicI64::new(0) }
     }
 
-    pub(crate) const fn link(&self) -> &Link {
+    pub(crate) const fn link(&self) -> &Arc<Link> {
         &self.link
     }
 
@@ -120,8 +120,9 @@ impl Gatherer {
         let questions: Vec<&Question> = asked.iter().map(|asked| &asked.question).collect();
         let call = Call::new(&questions, self.clock.as_ref().map(now_of), |edition| self.bounds(edition));
         let told = match self.link.call(group, &call.keys, &call.argument).await {
-            Ok(value) => read_answers(value, &call, &questions).map_err(|_| LinkError::Unanswered {
-                why: "the answer is not one of the script's".to_owned(),
+            Ok(value) => read_answers(value, &call, &questions).map_err(|_| {
+                self.link.distrust(group);
+                LinkError::Unanswered { why: "the answer is not one of the script's".into() }
             }),
             Err(error) => Err(error),
         };
@@ -203,7 +204,7 @@ impl Future for Asking {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.answer).poll(context));
-        let lost = |_| LinkError::Unanswered { why: "the runtime is shutting down".to_owned() };
+        let lost = |_| LinkError::Unanswered { why: "the runtime is shutting down".into() };
         Poll::Ready(answer.map_err(lost).and_then(|answer| answer))
     }
 }

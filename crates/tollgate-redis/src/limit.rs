@@ -3,9 +3,9 @@
 use crate::numbers;
 use std::{
     fmt,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
-use tollgate::{Calendar, Limit, Numbers, OnFailure, StoreError, WindowNumbers};
+use tollgate::{Calendar, Limit, LimitHandle, Numbers, OnFailure, StoreError, WindowNumbers};
 
 /// A limit in a Redis store. Clones name the same limit.
 #[derive(Clone)]
@@ -21,6 +21,8 @@ pub(crate) struct Named {
     /// As it stands in keys.
     pub(crate) name: String,
     edition: RwLock<Arc<Edition>>,
+    /// This node's own share, for when Redis does not answer; and of which edition it is one.
+    share: Mutex<Option<(Arc<Edition>, LimitHandle)>>,
 }
 
 /// A limit's numbers between two changes.
@@ -72,11 +74,34 @@ impl fmt::Debug for RedisLimit {
 
 impl Named {
     pub(crate) fn new(store: u64, name: String, edition: Edition) -> Self {
-        Self { store, name, edition: RwLock::new(Arc::new(edition)) }
+        Self { store, name, edition: RwLock::new(Arc::new(edition)), share: Mutex::new(None) }
     }
 
     pub(crate) fn edition(&self) -> Arc<Edition> {
         Arc::clone(&self.edition.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// This node's share, made by `make` where there is none yet, or where it is of another edition.
+    pub(crate) fn local_share(
+        &self,
+        make: impl FnOnce(&Edition, Option<&LimitHandle>) -> Result<LimitHandle, StoreError>,
+    ) -> Result<LimitHandle, StoreError> {
+        let edition = self.edition();
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, handle)) = &*share
+            && Arc::ptr_eq(of, &edition)
+        {
+            return Ok(handle.clone());
+        }
+        let handle = make(&edition, share.as_ref().map(|(_, handle)| handle))?;
+        *share = Some((edition, handle.clone()));
+        Ok(handle)
+    }
+
+    /// This node's share, where it ever needed one.
+    pub(crate) fn known_share(&self) -> Option<LimitHandle> {
+        let share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        share.as_ref().map(|(_, handle)| handle.clone())
     }
 
     /// Takes these numbers from now on.

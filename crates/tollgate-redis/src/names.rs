@@ -37,6 +37,13 @@ pub(crate) fn birth(prefix: &str, limit: &str) -> Vec<u8> {
     format!("{prefix}:birth:{{{limit}}}").into_bytes()
 }
 
+/// A key in the slot of another: what a probe writes.
+pub(crate) fn probe(prefix: &str, beside: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(beside);
+    let tag = text.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("*", |(tag, _)| tag);
+    format!("{prefix}:probe:{{{tag}}}").into_bytes()
+}
+
 /// A limit's name, with nothing in it that means something in a key.
 pub(crate) fn limit(name: &str) -> String {
     let mut escaped = Vec::with_capacity(name.len());

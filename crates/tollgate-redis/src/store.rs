@@ -1,8 +1,12 @@
 //! The store: limits by name, and the questions about them.
 
 use crate::{
+    breaker::Outcome,
     builder::{OpenError, RedisStoreBuilder, Settings},
+    failure::{Charging, Local},
     gather::{Asking, Gatherer},
+    guard::{Guard, Probe, Ticket},
+    health::Counts,
     limit::{Birth, Edition, Named, RedisLimit},
     link::{Group, LinkError},
     names,
@@ -34,6 +38,10 @@ pub(crate) struct Shared {
     id: u64,
     pub(crate) settings: Settings,
     pub(crate) gatherer: Arc<Gatherer>,
+    pub(crate) guard: Arc<Guard>,
+    /// What this node decides by itself.
+    pub(crate) local: Local,
+    pub(crate) counts: Counts,
     /// Who of this node waits where.
     pub(crate) lines: Lines,
     opened: Instant,
@@ -47,6 +55,9 @@ impl Shared {
         let id = STORES.fetch_add(1, Relaxed);
         Self {
             id,
+            guard: Arc::new(Guard::new(settings.timeout)),
+            local: Local::new(settings.nodes, settings.clock.clone()),
+            counts: Counts::default(),
             settings,
             gatherer,
             lines: Lines::default(),
@@ -109,6 +120,18 @@ impl RedisStore {
     }
 
     async fn decide(&self, charges: &[Charge<'_, RedisLimit>], verb: Verb) -> Result<SetStatus, StoreError> {
+        let charging = if matches!(verb, Verb::Peek) { Charging::No } else { Charging::Yes };
+        match self.decide_in_redis(charges, verb).await {
+            Ok(set) => Ok(set),
+            Err(error) => self.decide_without(charges, error, charging),
+        }
+    }
+
+    async fn decide_in_redis(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        verb: Verb,
+    ) -> Result<SetStatus, StoreError> {
         let (parts, part_of) = self.parts(charges).await?;
         let permit = verb.permit();
         let standings = self.standings(Question { verb, parts }).await?;
@@ -191,15 +214,42 @@ impl RedisStore {
         self.finish(self.begin(group, question)).await
     }
 
-    /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish).
+    /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish); unless the server is known not
+    /// to answer.
     pub(crate) fn begin(&self, group: Group, question: Question) -> Begun {
-        let keys = question.parts.iter().map(|part| part.key.clone()).collect();
-        Begun { keys, asking: self.shared.gatherer.ask(group, question) }
+        let keys: Vec<Vec<u8>> = question.parts.iter().map(|part| part.key.clone()).collect();
+        let home = self.shared.gatherer.link().home_of(group);
+        let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
+            ticket,
+            group,
+            asking: self.shared.gatherer.ask(group, question),
+        });
+        Begun { keys, under_way }
     }
 
+    /// Hears the answer, if it comes in time.
     pub(crate) async fn finish(&self, begun: Begun) -> Result<Told, StoreError> {
-        let Begun { keys, asking } = begun;
-        match asking.await.map_err(unavailable)? {
+        let Begun { keys, under_way } = begun;
+        let Some(UnderWay { ticket, group, asking }) = under_way else {
+            let why = "it did not answer before, and is asked again from time to time".to_owned();
+            return Err(StoreError::Unavailable { why });
+        };
+        let timeout = self.shared.settings.timeout;
+        let told = match tokio::time::timeout(timeout, asking).await {
+            Ok(told) => told.map_err(unavailable),
+            Err(_) => Err(StoreError::Unanswered { why: format!("no answer within {timeout:?}") }),
+        };
+        let outcome = if told.is_ok() { Outcome::Answered } else { Outcome::Failed };
+        match outcome {
+            Outcome::Answered => self.shared.counts.answered(),
+            Outcome::Failed => self.shared.counts.failed(),
+        }
+        let link = self.shared.gatherer.link();
+        self.shared.guard.report(link, ticket, outcome, || Probe {
+            group,
+            key: names::probe(&self.shared.settings.prefix, keys.first().map_or(&[], Vec::as_slice)),
+        });
+        match told? {
             Told::Flawed(part, flaw) => {
                 let key =
                     keys.get(part).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
@@ -311,6 +361,11 @@ impl Store for RedisStore {
     }
 
     async fn leave(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> Result<u32, StoreError> {
+        // Slots that this node gave by itself are its own.
+        let back = self.shared.local.leave(charges, permit);
+        if back > 0 {
+            return Ok(back);
+        }
         let (parts, _) = self.parts(charges).await?;
         let back =
             self.number(Question { verb: Verb::Leave { permit: permit.number().get() }, parts }).await?;
@@ -330,6 +385,13 @@ impl Store for RedisStore {
 /// A question on its way.
 pub(crate) struct Begun {
     keys: Vec<Vec<u8>>,
+    /// `None` where nobody was asked.
+    under_way: Option<UnderWay>,
+}
+
+struct UnderWay {
+    ticket: Ticket,
+    group: Group,
     asking: Asking,
 }
 
@@ -395,7 +457,7 @@ impl Verb {
 
 fn unavailable(error: LinkError) -> StoreError {
     match error {
-        LinkError::Unanswered { why } => StoreError::Unanswered { why },
+        error if error.may_have_run() => StoreError::Unanswered { why: error.to_string() },
         error => StoreError::Unavailable { why: error.to_string() },
     }
 }

@@ -43,6 +43,7 @@ mod numbers;
 #[cfg(any(feature = "tokio", feature = "http-body"))]
 mod paced;
 mod rate;
+mod share;
 mod siphash;
 mod step;
 mod store;

@@ -74,6 +74,12 @@ impl Limit {
         }
     }
 
+    /// The most that it gives at once: burst, capacity or limit.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        crate::step::Step::new(self).limit()
+    }
+
     /// Whether turns can be booked ahead on it. Windows, logs, counters and concurrency never answer
     /// [`Wait`](crate::Decision::Wait).
     #[must_use]

@@ -1,69 +1,167 @@
-//! How calls reach Redis: one server, one behind sentinels, or a cluster.
+//! How a call reaches Redis, on one server, behind sentinels or in a cluster.
+//!
+//! The law here: **a call that may have been executed is never made again.** What certainly was not (it was never sent, or the
+//! server said so) is made again where that can help: with the script's text, at the node a redirection names, at the new
+//! primary. The redis crate's own cluster and reconnecting clients repeat calls after I/O errors, so neither is used.
+//!
+//! From the outside in: [`Link`] finds the [`server::Server`], which has at most one [`wire::Wire`] up, over which a
+//! [`request::Request`] goes. A call on a healthy connection looks up the wire, and that is all: no task, no lock that
+//! anybody holds for longer than a copy. There are no timeouts for a call; whoever makes it drops it.
 
-use redis::{Client, Cmd, Value, aio::MultiplexedConnection};
-use tokio::sync::Mutex;
+mod backoff;
+mod cluster;
+mod error;
+mod finder;
+mod pulse;
+mod request;
+mod server;
+mod slot;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod wire;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+use crate::address::{Address, Servers};
+use cluster::Cluster;
+pub(crate) use error::LinkError;
+use finder::{Finder, Sentinels};
+use redis::{Cmd, Value};
+use request::{Manner, Request, Script};
+use server::Server;
+use std::{sync::Arc, time::Duration};
+use tls::Trust;
+use wire::Dialling;
+
+/// A way to Redis.
+#[derive(Debug)]
+pub(crate) struct Link {
+    script: Script,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    One(Server),
+    Cluster(Cluster),
+}
+
+/// Times that a link keeps to.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// How long an attempt to connect may take, login and all.
+    pub(crate) connect_within: Duration,
+    /// How long an answer may be owed without anything coming in, before a connection is given up.
+    pub(crate) silent_for: Duration,
+    /// The first pause between attempts to connect.
+    pub(crate) pause_from: Duration,
+    /// The longest pause between attempts to connect.
+    pub(crate) pause_to: Duration,
+    /// How often a sentinel is asked who the primary is.
+    pub(crate) ask_sentinels_every: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connect_within: Duration::from_secs(1),
+            silent_for: Duration::from_secs(1),
+            pause_from: Duration::from_millis(10),
+            pause_to: Duration::from_secs(1),
+            ask_sentinels_every: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What may go into one call: keys of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Group(u16);
 
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum LinkError {
-    #[error("{why}")]
-    NotSent { why: String },
-    #[error("{why}")]
-    Unanswered { why: String },
-    #[error("{code} {message}")]
-    Refused { code: String, message: String },
-}
-
-pub(crate) struct Link {
-    client: Client,
-    script: &'static str,
-    sha: String,
-    connection: Mutex<Option<MultiplexedConnection>>,
-}
+/// A server, told from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Home(usize);
 
 impl Link {
-    pub(crate) fn open(url: &str, script: &'static str) -> Result<Self, redis::RedisError> {
-        let sha = sha1_smol::Sha1::from(script).digest().to_string();
-        Ok(Self { client: Client::open(url)?, script, sha, connection: Mutex::new(None) })
-    }
-
-    pub(crate) fn group_of(&self, _: &[u8]) -> Group {
-        Group(0)
-    }
-
-    pub(crate) async fn call(&self, _: Group, keys: &[Vec<u8>], argument: &[u8]) -> Result<Value, LinkError> {
-        let run = |verb: &str, script: &str| {
-            let mut cmd = redis::cmd(verb);
-            cmd.arg(script).arg(keys.len()).arg(keys).arg(argument);
-            cmd
+    /// A link that has done nothing yet: it connects on first use.
+    pub(crate) fn open(address: Address, script: &'static str, settings: Settings) -> Self {
+        let Address { servers, login, database, tls } = address;
+        let dialling = |login| Dialling {
+            login,
+            database: 0,
+            trust: tls.clone().map(Trust::new),
+            silent_for: settings.silent_for,
         };
-        match self.plain(Group(0), run("EVALSHA", &self.sha)).await {
-            Err(LinkError::Refused { code, .. }) if code == "NOSCRIPT" => {
-                self.plain(Group(0), run("EVAL", self.script)).await
+        let to_servers = Dialling { database, ..dialling(login) };
+        let patience = settings.connect_within;
+        let way = match servers {
+            Servers::One(host) => {
+                let finder = Finder::Fixed { host, dialling: Arc::new(to_servers), patience };
+                Way::One(Server::new(finder, settings))
             }
-            other => other,
+            Servers::Sentinels { sentinels: hosts, primary, login } => {
+                let (to_sentinels, ask_every) = (dialling(login), settings.ask_sentinels_every);
+                let first = 0.into();
+                let sentinels =
+                    Sentinels { hosts, primary, to_sentinels, to_servers, ask_every, patience, first };
+                Way::One(Server::new(Finder::Sentinels(Box::new(sentinels)), settings))
+            }
+            Servers::Cluster(seeds) => Way::Cluster(Cluster::new(seeds, Arc::new(to_servers), settings)),
+        };
+        Self { script: Script::new(script), way }
+    }
+
+    /// The group a key belongs to: its slot in a cluster, elsewhere always the same.
+    pub(crate) fn group_of(&self, key: &[u8]) -> Group {
+        match &self.way {
+            Way::One(_) => Group(0),
+            Way::Cluster(_) => Group(slot::slot_of(key)),
         }
     }
 
-    pub(crate) async fn plain(&self, _: Group, cmd: Cmd) -> Result<Value, LinkError> {
-        let mut connection = {
-            let mut slot = self.connection.lock().await;
-            match &*slot {
-                Some(connection) => connection.clone(),
-                None => {
-                    let made = self.client.get_multiplexed_async_connection().await;
-                    let made = made.map_err(|error| LinkError::NotSent { why: error.to_string() })?;
-                    slot.insert(made).clone()
+    /// Which server a group's calls go to, as far as is known: calls to one say nothing about another.
+    pub(crate) fn home_of(&self, group: Group) -> Home {
+        match &self.way {
+            Way::One(_) => Home(0),
+            Way::Cluster(cluster) => Home(cluster.home_of(group.0)),
+        }
+    }
+
+    /// Runs the script.
+    ///
+    /// May be dropped at any time. Whether the script ran is then unknown.
+    pub(crate) async fn call(
+        &self,
+        group: Group,
+        keys: &[impl AsRef<[u8]>],
+        argument: &[u8],
+    ) -> Result<Value, LinkError> {
+        self.ask(group, &self.script.call(keys, argument)).await
+    }
+
+    /// Runs a command that is not the script.
+    pub(crate) async fn plain(&self, group: Group, command: Cmd) -> Result<Value, LinkError> {
+        self.ask(group, &Request::plain(command)).await
+    }
+
+    /// Closes the connection that the group's calls go over, and everything under way on it: for a caller that was given an
+    /// answer of a shape that none can have. Answers can no longer be trusted to belong to their questions then.
+    pub(crate) fn distrust(&self, group: Group) {
+        let why = "the server gave an answer that made no sense";
+        match &self.way {
+            Way::One(server) => server.cut(why),
+            Way::Cluster(cluster) => cluster.cut(group.0, why),
+        }
+    }
+
+    async fn ask(&self, group: Group, request: &Request<'_>) -> Result<Value, LinkError> {
+        match &self.way {
+            Way::Cluster(cluster) => cluster.ask(group.0, request).await,
+            Way::One(server) => match server.ask(request, Manner::Plain).await {
+                // The old primary, still up. Nothing ran; the new one is asked once, if it is found at once.
+                Err(error) if matches!(error.code(), Some("READONLY" | "MASTERDOWN")) => {
+                    server.ask(request, Manner::Plain).await
                 }
-            }
-        };
-        connection.send_packed_command(&cmd).await.and_then(Value::extract_error).map_err(|error| match error
-            .code()
-        {
-            Some(code) => LinkError::Refused { code: code.to_owned(), message: error.to_string() },
-            None => LinkError::Unanswered { why: error.to_string() },
-        })
+                answer => answer,
+            },
+        }
     }
 }

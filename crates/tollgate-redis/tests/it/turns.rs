@@ -3,8 +3,7 @@
 use crate::server::server;
 use std::time::{Duration, Instant};
 use tollgate::{
-    Charge, Concurrency, Decision, FixedWindow, Limit, ManualClock, Rate, SmoothWarmingUp, Store, Time,
-    TokenBucket,
+    Charge, Concurrency, Decision, FixedWindow, Limit, ManualClock, Rate, SmoothWarmingUp, Store, TokenBucket,
 };
 use tollgate_redis::{RedisStore, TurnError};
 

@@ -1,0 +1,174 @@
+//! Keeps a store that does not answer out of the way of requests: a breaker for each server, what it is told, and the one probe
+//! that finds out when the server is back.
+//!
+//! What happens is logged once a change, never once a request.
+
+use crate::{
+    breaker::{Admission, Breaker, BreakerSettings, Change, Due, Mode, Outcome, Pass},
+    link::{Group, Home, Link},
+};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use tollgate::Time;
+
+pub(crate) struct Guard {
+    homes: Mutex<HashMap<Home, Watched>>,
+    settings: BreakerSettings,
+    /// How long a probe may take.
+    timeout: Duration,
+    opened: Instant,
+    lottery: RandomState,
+    drawn: AtomicU64,
+}
+
+/// A server's breaker, and whether somebody looks after it.
+struct Watched {
+    breaker: Breaker,
+    is_watched: bool,
+}
+
+/// What may be asked: a call that was let through, and whom it goes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    home: Home,
+    pass: Pass,
+}
+
+impl Guard {
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Self {
+            homes: Mutex::default(),
+            settings: BreakerSettings::default(),
+            timeout,
+            opened: Instant::now(),
+            lottery: RandomState::new(),
+            drawn: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a call may be made; `None` where the server is known not to answer.
+    pub(crate) fn admit(&self, home: Home) -> Option<Ticket> {
+        let now = self.now();
+        let mut homes = self.homes();
+        let watched = homes
+            .entry(home)
+            .or_insert_with(|| Watched { breaker: Breaker::new(self.settings, now), is_watched: false });
+        match watched.breaker.admit(now, self.random()) {
+            Admission::Go(pass) => Some(Ticket { home, pass }),
+            Admission::Skip => None,
+        }
+    }
+
+    /// Hears how a call went. `probe` says how to find out whether the server is back, should it come to that.
+    pub(crate) fn report(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        ticket: Ticket,
+        outcome: Outcome,
+        probe: impl FnOnce() -> Probe,
+    ) {
+        let random = self.random();
+        let (change, watch) = {
+            let mut homes = self.homes();
+            let Some(watched) = homes.get_mut(&ticket.home) else { return };
+            let change = watched.breaker.report(self.now(), ticket.pass, outcome, random);
+            let needed = watched.breaker.next_look().is_some() && !watched.is_watched;
+            watched.is_watched |= needed;
+            (change, needed)
+        };
+        change.iter().for_each(log);
+        if watch {
+            tokio::spawn(Arc::clone(self).watch(Arc::clone(link), ticket.home, probe()));
+        }
+    }
+
+    /// The worst that any server is in, and how often one was given up.
+    pub(crate) fn health(&self) -> (Mode, u64) {
+        let homes = self.homes();
+        let rank = |mode: &Mode| match mode {
+            Mode::Closed => 0,
+            Mode::Returning => 1,
+            Mode::Open => 2,
+        };
+        let worst = homes.values().map(|watched| watched.breaker.mode()).max_by_key(rank);
+        let opened = homes.values().map(|watched| watched.breaker.opened()).sum();
+        (worst.unwrap_or(Mode::Closed), opened)
+    }
+
+    /// Looks after a breaker until it is closed.
+    async fn watch(self: Arc<Self>, link: Arc<Link>, home: Home, probe: Probe) {
+        while let Some(at) = self.next_look(home) {
+            tokio::time::sleep(at - self.now()).await;
+            let due = self.homes().get_mut(&home).and_then(|watched| watched.breaker.look(self.now()));
+            match due {
+                Some(Due::Probe(number)) => {
+                    let asked =
+                        tokio::time::timeout(self.timeout, link.plain(probe.group, probe.command())).await;
+                    let outcome =
+                        if matches!(asked, Ok(Ok(_))) { Outcome::Answered } else { Outcome::Failed };
+                    let random = self.random();
+                    let change = self.homes().get_mut(&home).and_then(|watched| {
+                        watched.breaker.report_probe(self.now(), number, outcome, random)
+                    });
+                    change.iter().for_each(log);
+                }
+                Some(Due::Changed(change)) => log(&change),
+                None => {}
+            }
+        }
+    }
+
+    /// When to look next; where there is nothing to look for, nobody looks any more.
+    fn next_look(&self, home: Home) -> Option<Time> {
+        let mut homes = self.homes();
+        let watched = homes.get_mut(&home)?;
+        let next = watched.breaker.next_look();
+        watched.is_watched = next.is_some();
+        next
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.opened.elapsed()
+    }
+
+    /// From 0 up to 1.
+    fn random(&self) -> f64 {
+        let bits = self.lottery.hash_one(self.drawn.fetch_add(1, Relaxed)) >> 11;
+        bits as f64 / (1_u64 << 53) as f64
+    }
+
+    fn homes(&self) -> MutexGuard<'_, HashMap<Home, Watched>> {
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a probe writes: a key beside those that were asked for, so that it shows whether writes are taken there again.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) group: Group,
+    pub(crate) key: Vec<u8>,
+}
+
+impl Probe {
+    fn command(&self) -> redis::Cmd {
+        redis::cmd("SET").arg(&self.key).arg(1).arg("PX").arg(1_000).take()
+    }
+}
+
+fn log(change: &Change) {
+    match change {
+        Change::Opened { .. } | Change::Relapsed { .. } => {
+            tracing::warn!(target: "tollgate::redis", "{change}")
+        }
+        Change::Returning { .. } | Change::Closed { .. } => {
+            tracing::info!(target: "tollgate::redis", "{change}")
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How the store fares, for whoever watches.
+
+use crate::{breaker::Mode, store::RedisStore};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How the store fares. Counts are since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// What is done with questions now.
+    pub state: HealthState,
+    /// Questions that Redis answered.
+    pub answered: u64,
+    /// Questions that it did not answer, or not in time, or with an error.
+    pub failed: u64,
+    /// Sets that were decided without it, as their limits say.
+    pub without_redis: u64,
+    /// How often Redis was given up for a while.
+    pub outages: u64,
+}
+
+/// What is done with questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HealthState {
+    /// Redis is asked.
+    Healthy,
+    /// Redis has answered again: more and more questions go to it.
+    Recovering,
+    /// Redis is not asked: it did not answer.
+    Degraded,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    answered: AtomicU64,
+    failed: AtomicU64,
+    without_redis: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn answered(&self) {
+        self.answered.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failed.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn without_redis(&self) {
+        self.without_redis.fetch_add(1, Relaxed);
+    }
+}
+
+impl RedisStore {
+    /// How the store fares.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let (mode, outages) = self.shared.guard.health();
+        let counts = &self.shared.counts;
+        Health {
+            state: match mode {
+                Mode::Closed => HealthState::Healthy,
+                Mode::Returning => HealthState::Recovering,
+                Mode::Open => HealthState::Degraded,
+            },
+            answered: counts.answered.load(Relaxed),
+            failed: counts.failed.load(Relaxed),
+            without_redis: counts.without_redis.load(Relaxed),
+            outages,
+        }
+    }
+}
