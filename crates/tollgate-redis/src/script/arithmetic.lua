@@ -67,6 +67,23 @@ local ALLOW, WAIT, DENY, WHEN_RELEASED, NEVER = 0, 1, 2, 3, 4
 -- on the limit's numbers n and the key's state st: s1, s2, s3, and at, when they were so. A key never used has no s1.
 local steps = {}
 
+-- Leases are a flat list of id, units and until when, whose time is up first standing first; out is the sum of the units.
+-- Takes one off the list.
+local function take_lease(st, place)
+  local leases = st.leases
+  local id, units, till = table.remove(leases, place), table.remove(leases, place), table.remove(leases, place)
+  st.out = st.out - units
+  return id, units, till
+end
+
+-- What a lease that is over did is counted already.
+local function lapse(n, st, now)
+  local leases = st.leases
+  while leases[3] and leases[3] <= now do
+    take_lease(st, 1)
+  end
+end
+
 local made = {}
 
 local function stepped(kind)

@@ -48,17 +48,37 @@ steps[1] = function()
     return drains_in(n, units, rest)
   end
 
-  -- A level less units and credits, never below that of a key never used.
+  -- A level less units and credits, never below that of a key never used, or what is leased.
   local function less(n, st, now, units, rest, by, part)
     units, rest = units - by, rest - part
     if rest < 0 then
       units, rest = units - 1, rest + n[4]
     end
     local u, r = unseen(n, st, now)
+    if st.out > u then
+      u, r = st.out, 0
+    end
     if units < u or (units == u and rest < r) then
       return u, r
     end
     return units, rest
+  end
+
+  -- Microseconds until a level is down to so many units, while leases may keep it up: what is out counts as used until then.
+  local function comes_down_in(n, st, now, units, rest, room)
+    local later = 0
+    if st.out > room then
+      later = max(st.leases[#st.leases] - now, 0)
+      units, rest = drained(n, units, rest, later)
+      if units < st.out then
+        units, rest = st.out, 0
+      end
+    end
+    local over = units - room
+    if over > 0 or (over == 0 and rest > 0) then
+      return later + drains_in(n, over, rest)
+    end
+    return later
   end
 
   local step = {}
@@ -72,7 +92,7 @@ steps[1] = function()
     elseif cost > 0 then
       local over, wait, full = after - n[6], 0, 0
       if over > 0 or (over == 0 and rest > 0) then
-        wait = drains_in(n, over, rest)
+        wait = st.out > 0 and comes_down_in(n, st, now, units, rest, n[6] - cost) or drains_in(n, over, rest)
         local above = after - (n[7] == 1 and FARTHEST or n[5])
         if above > 0 or (above == 0 and rest > 0) then
           full = drains_in(n, above, rest)
@@ -157,7 +177,11 @@ steps[1] = function()
   function step.convert(n, from, st, now)
     if from[1] == 1 and from[2] == n[2] then
       local units, rest = step.consumed(from, st, now)
-      step.consume(n, st, now, units, rest, from[4], from[5])
+      -- What is leased stays as many units as it is.
+      step.consume(n, st, now, max(units - st.out, 0), rest, from[4], from[5])
+      if st.out > 0 then
+        st.s1, st.s2 = (st.s1 or 0) + st.out, st.s2 or 0
+      end
     elseif from[1] == 2 and n[2] == 1 then
       local units = stepped(2).consumed(from, st, now)
       step.consume(n, st, now, units, 0, 1, from[4])
@@ -165,6 +189,45 @@ steps[1] = function()
       return false
     end
     return true
+  end
+
+  -- Time pays only for what was used, and what is out may be used at any instant: the level stays above it.
+  local function drain_to(n, st, at)
+    local units, rest = drained(n, st.s1, st.s2, max(at - st.at, 0))
+    if units < st.out then
+      units, rest = st.out, 0
+    end
+    st.s1, st.s2, st.at = units, rest, max(at, st.at)
+  end
+
+  function step.bring(n, st, now)
+    local leases = st.leases
+    while leases[3] and leases[3] <= now do
+      drain_to(n, st, leases[3])
+      take_lease(st, 1)
+    end
+    drain_to(n, st, now)
+  end
+
+  function step.lease(n, st, now, units, life)
+    -- What waits for the pace, or may be booked ahead, is not lent.
+    if n[7] == 0 then
+      return nil
+    end
+    local u, r = level(n, st, now)
+    st.s1, st.s2 = u + units, r
+    return now + life
+  end
+
+  function step.settle(n, st, now, unused)
+    local u, r = level(n, st, now)
+    st.s1, st.s2 = less(n, st, now, u, r, unused, 0)
+  end
+
+  function step.reset(n, st)
+    if st.out > 0 then
+      st.s1, st.s2 = st.out, 0
+    end
   end
 
   function step.limit(n)

@@ -100,7 +100,7 @@ local function make(part, permit, life)
 end
 
 local CHECK, PEEK, RESERVE, GIVE_BACK, REFUND, RESET, GRANT, BAN = 1, 2, 3, 4, 5, 6, 7, 8
-local LEAVE, RENEW, OWE, HOLD, CONFIRM, ABANDON = 9, 10, 11, 12, 13, 14
+local LEAVE, RENEW, OWE, HOLD, CONFIRM, ABANDON, LEASE = 9, 10, 11, 12, 13, 14, 15
 
 -- All parts are charged, or none is.
 local function decide(op)
@@ -212,10 +212,15 @@ end
 
 verbs[RESET] = function()
   local st = state_of(take())
-  local granted, banned = st.granted, st.banned
+  local granted, banned, leases, out, place = st.granted, st.banned, st.leases, st.out, st.s1
   local epoch = st.epoch
   begin(st)
   st.granted, st.banned, st.epoch, st.flaw, st.dirty = granted, banned, max(now, epoch + 1), nil, true
+  if out > 0 then
+    -- What is out may still be used.
+    st.leases, st.out = leases, out
+    st.step.reset(st.n, st, st.now, place)
+  end
   answer(0)
 end
 
@@ -278,6 +283,75 @@ verbs[ABANDON] = function()
     sts[1] = st
     tell(1, 0, 0)
     answer_part(1)
+  end
+end
+
+-- A node's report on its leases, a question, and a wish for new ones: what was leased is settled first, whatever is decided
+-- then, and where the set passes each part is lent up to a share of what is left.
+verbs[LEASE] = function()
+  local shares, life, parts = take(), take(), take()
+  local wishes, sound = {}, true
+  for part = 1, parts do
+    local st, cost = state_of(take()), take()
+    sts[part], owns[part] = st, cost
+    sound = sound and not st.flaw
+    for _ = 1, take() do
+      local id, used = take(), take()
+      for i = 1, st.out > 0 and #st.leases or 0, 3 do
+        if st.leases[i] == id then
+          local _, units = take_lease(st, i)
+          used = min(used, units)
+          st.step.settle(st.n, st, st.now, units - used, used)
+          touch(st)
+          break
+        end
+      end
+    end
+    wishes[part] = { id = take(), units = take() }
+  end
+  if not sound then
+    for part = 1, parts do
+      if not is_sound(sts[part]) then
+        return
+      end
+    end
+  end
+  local refused = false
+  for part = 1, parts do
+    if tell(part, owns[part], -1) >= DENY then
+      refused = true
+    end
+  end
+  for part = 1, parts do
+    local st, wish, lent, till = sts[part], wishes[part], 0, 0
+    if refused and tolds[part] < DENY then
+      untouch(part)
+    elseif not refused then
+      make(part, 0)
+      local most = min(wish.units, floor(lefts[part] / shares))
+      -- What an operator gave or took by hand is decided here.
+      if most >= 1 and st.step.lease and st.granted == 0 and st.banned <= st.now and (st.leases == 0 or #st.leases < 3 * shares) then
+        till = st.step.lease(st.n, st, st.now, most, life) or 0
+      end
+      if till > st.now then
+        lent = most
+        if st.leases == 0 then
+          st.leases = {}
+        end
+        local place = #st.leases + 1
+        while place > 1 and st.leases[place - 1] > till do
+          place = place - 3
+        end
+        table.insert(st.leases, place, till)
+        table.insert(st.leases, place, lent)
+        table.insert(st.leases, place, wish.id)
+        st.out, lefts[part] = st.out + lent, lefts[part] - lent
+        touch(st)
+      end
+    end
+    answer_part(part)
+    answer(lent)
+    answer(lent > 0 and till - st.now or 0)
   end
 end
 

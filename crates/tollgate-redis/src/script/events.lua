@@ -54,7 +54,8 @@ steps[6] = function()
     local entries = st.s2 or ''
     local at = counts_at(n, entries, now)
     local place, gone = live(n, entries, at)
-    local used = (st.s1 or 0) - gone
+    -- A lease is an entry of the future, not dated yet.
+    local used = (st.s1 or 0) - gone + st.out
     local told, time, wanted = ALLOW, 0, used + cost
     if cost > n[2] then
       told = NEVER
@@ -70,6 +71,13 @@ steps[6] = function()
         end
         from = from + SIZE
       end
+      for i = 1, excess > 0 and st.out > 0 and #st.leases or 0, 3 do
+        excess = excess - st.leases[i + 1]
+        if excess <= 0 then
+          time = max(entered(n, st.leases[i + 2]) + n[3] - now, 0)
+          break
+        end
+      end
     end
     local last
     if told < DENY and cost > 0 then
@@ -80,9 +88,9 @@ steps[6] = function()
     return told, time, max(n[2] - used, 0), last and max(last + n[3] - now, 0) or 0
   end
 
-  function step.commit(n, st, now, cost)
-    local at = forget(n, st, now)
-    local time, entries = entered(n, at), st.s2
+  -- Enters units at the end, which is where they belong.
+  local function enter(n, st, time, cost)
+    local entries = st.s2
     if #entries > 0 then
       local last, units = unpack(ENTRY, entries, #entries - SIZE + 1)
       if last == time and units + cost <= MOST_UNITS then
@@ -91,6 +99,11 @@ steps[6] = function()
       end
     end
     st.s1, st.s2 = st.s1 + cost, entries .. pack(ENTRY, time, cost)
+  end
+
+  function step.commit(n, st, now, cost)
+    local at = forget(n, st, now)
+    enter(n, st, entered(n, at), cost)
   end
 
   function step.trace(n, st, now)
@@ -144,6 +157,31 @@ steps[6] = function()
   function step.convert(n, from)
     return from[1] == 6 and from[3] == n[3] and from[4] == n[4]
   end
+
+  function step.bring(n, st, now)
+    local leases = st.leases
+    st.s1, st.s2 = st.s1 or 0, st.s2 or ''
+    while leases[3] and leases[3] <= now do
+      local _, units, till = take_lease(st, 1)
+      enter(n, st, max(entered(n, till), newest(st.s2) or 0), units)
+    end
+  end
+
+  function step.lease(n, st, now, units, life)
+    -- A log keeps every use for itself; there is nothing to date later.
+    if n[4] == 0 then
+      return nil
+    end
+    return now + life
+  end
+
+  function step.settle(n, st, now, unused, used)
+    if used > 0 then
+      step.commit(n, st, now, used)
+    end
+  end
+
+  function step.reset() end
 
   function step.limit(n)
     return n[2]

@@ -53,7 +53,7 @@ steps[4] = function()
 
   function step.refund(n, st, now, units)
     if st.s1 and open(n, st, now) == st.s1 then
-      st.s2 = max(st.s2 - units, 0)
+      st.s2 = max(st.s2 - units, min(st.out, st.s2))
     end
   end
 
@@ -81,6 +81,28 @@ steps[4] = function()
 
   function step.convert(n, from, st)
     return from[1] == 4 and from[2] == n[2] and from[4] == n[4] and from[5] == n[5]
+  end
+
+  step.bring = lapse
+
+  -- A lease ends with its window, so that what is used of it is used where it is counted.
+  function step.lease(n, st, now, units, life)
+    local place, used, ends_in = open(n, st, now)
+    if st.s1 ~= place then
+      return nil
+    end
+    st.s2 = used + units
+    return now + (ends_in < 0 and life or min(life, ends_in))
+  end
+
+  function step.settle(n, st, now, unused)
+    st.s2 = max(st.s2 - unused, 0)
+  end
+
+  function step.reset(n, st, now, place)
+    if st.out > 0 then
+      st.s1, st.s2 = place, st.out
+    end
   end
 
   function step.limit(n)

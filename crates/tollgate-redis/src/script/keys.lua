@@ -44,37 +44,103 @@ end
 local states = {}
 
 local function begin(st)
-  st.epoch, st.at, st.now, st.granted, st.banned, st.pending, st.leases = now, now, now, 0, 0, 0, 0
+  st.epoch, st.at, st.now, st.granted, st.banned, st.pending, st.leases, st.out = now, now, now, 0, 0, 0, 0, 0
   st.s1, st.s2, st.s3 = nil, nil, nil
 end
 
+-- How many numbers each kind has, and which of them must not be zero.
+local SHAPES = {
+  { 8, 3, 4, 5 }, { 5, 2, 3, 4 }, { 10, 3 }, { 4, 3 }, { 3, 2, 3 }, { 4, 2, 3 }, { 3, 2, 3 },
+}
+-- How long an entry is where a state is a text of them.
+local ENTRIES = { [6] = 11, [7] = 18 }
+
+-- Whole, as far as it matters, and nothing that a loop would never come to the end of.
+local function is_count(value)
+  return type(value) == 'number' and value >= 0 and value <= EXACT
+end
+
+-- Whether these are the numbers of a limit. Those that the caller sent need no test.
+local function is_limit(blob)
+  local ok, n = pcall(function()
+    return { unpack(blob) }
+  end)
+  local shape = ok and SHAPES[n[1]]
+  if not shape then
+    return nil
+  end
+  for i = 1, shape[1] do
+    if not is_count(n[i]) and not (n[1] == 3 and type(n[i]) == 'number' and n[i] >= 0 and n[i] < huge) then
+      return nil
+    end
+  end
+  for i = 2, #shape do
+    if n[shape[i]] == 0 then
+      return nil
+    end
+  end
+  if (n[1] == 4 and n[2] <= 2 and n[4] == 0) or (n[1] == 4 and n[2] == 4 and type(n[5]) ~= 'string') then
+    return nil
+  end
+  return n
+end
+
+-- Whether this is a list of so many fields each, all of them numbers but for what may be a text.
+local function is_list(list, text)
+  if list == 0 then
+    return true
+  end
+  if type(list) ~= 'table' or #list == 0 or #list % 3 ~= 0 then
+    return false
+  end
+  for i = 1, #list do
+    local is_text = text and i % 3 == 0
+    if is_text then
+      local ok, epoch, granted, own = pcall(unpack, list[i])
+      if not ok or not is_count(epoch) or not is_count(granted) or not is_count(own) then
+        return false
+      end
+    elseif not is_count(list[i]) then
+      return false
+    end
+  end
+  return true
+end
+
 -- Whether the values are a state at all, and the kind's own.
-local function is_readable(gen, epoch, at, blob, granted, banned, s1, s2)
-  if type(gen) ~= 'number' or type(epoch) ~= 'number' or type(at) ~= 'number' or type(blob) ~= 'string' then
+local function is_readable(kind, gen, epoch, at, granted, banned, pending, leases, s1, s2, s3)
+  if not (is_count(gen) and is_count(epoch) and is_count(at) and is_count(granted) and is_count(banned)) then
     return false
   end
-  if type(granted) ~= 'number' or type(banned) ~= 'number' then
-    return false
-  end
-  local ok, kind = pcall(unpack, blob)
-  if not ok or not steps[kind] then
+  if not is_list(pending, true) or not is_list(leases, false) or (leases ~= 0 and (s1 == nil or kind == 2 or kind == 3 or kind == 7)) then
     return false
   end
   if s1 == nil then
-    return s2 == nil
+    return s2 == nil and s3 == nil
   end
-  return type(s1) == 'number' and type(s2) == ((kind == 6 or kind == 7) and 'string' or 'number')
+  if not is_count(s1) or (kind == 5) ~= is_count(s3) then
+    return false
+  end
+  local size = ENTRIES[kind]
+  if size then
+    return type(s2) == 'string' and #s2 % size == 0
+  elseif kind == 3 then
+    return type(s2) == 'number' and s2 > -huge and s2 < huge
+  end
+  return is_count(s2)
 end
 
 local give_back
 
 -- The state is now of this limit's numbers, or the limit of the state's where that is newer.
-local function agree(st, limit, gen, blob)
+local function agree(st, limit, gen, blob, from)
   if blob == st.blob then
     st.gen = max(gen, st.gen)
     return
   end
-  local from = { unpack(blob) }
+  if st.out > 0 then
+    stepped(from[1]).bring(from, st, st.now)
+  end
   local follows_calendar = from[1] == 4 and from[2] == 4
   if gen > st.gen and (type(st.birth) == 'table') == follows_calendar then
     st.gen, st.blob, st.n, st.step = gen, blob, from, stepped(from[1])
@@ -83,7 +149,7 @@ local function agree(st, limit, gen, blob)
   -- As of when the numbers changed, where that is known: until then the old ones held.
   local since = limit.since >= 0 and min(max(limit.since, st.at), st.now) or st.now
   if not st.step.convert(st.n, from, st, since) then
-    st.s1, st.s2, st.s3, st.leases = nil, nil, nil, 0
+    st.s1, st.s2, st.s3, st.leases, st.out = nil, nil, nil, 0, 0
   end
   st.at, st.epoch = since, max(now, st.epoch + 1)
 end
@@ -109,15 +175,25 @@ local function state_of(key)
     return st
   end
   local ok, format, gen, epoch, at, blob, granted, banned, pending, leases, s1, s2, s3 = pcall(unpack, raw)
-  if not ok or format ~= FORMAT or not is_readable(gen, epoch, at, blob, granted, banned, s1, s2) then
+  local from = ok and format == FORMAT and (blob == st.blob and n or is_limit(blob))
+  if not from or not is_readable(from[1], gen, epoch, at, granted, banned, pending, leases, s1, s2, s3) then
     st.flaw = (ok and type(format) == 'string' and format ~= FORMAT and string.match(format, '^tg%d+$')) and -2 or -1
     return st
   end
-  st.epoch, st.at, st.granted, st.banned, st.pending, st.leases = epoch, at, granted, banned, pending, leases
+  st.epoch, st.at, st.granted, st.banned, st.pending = epoch, at, granted, banned, pending
   st.s1, st.s2, st.s3 = s1, s2, s3
+  if leases ~= 0 then
+    st.leases = leases
+    for i = 2, #leases, 3 do
+      st.out = st.out + leases[i]
+    end
+  end
   -- Time does not go back.
   st.now = max(now, at)
-  agree(st, limit, gen, blob)
+  agree(st, limit, gen, blob, from)
+  if st.out > 0 then
+    st.step.bring(st.n, st, st.now)
+  end
   if pending ~= 0 then
     -- What was held for a set and not confirmed in time is given back.
     local kept = {}
@@ -162,6 +238,9 @@ local function matters_for(st)
   if st.granted > 0 then
     idle = max(idle, GRANTS_LAST)
   end
+  if st.out > 0 then
+    idle = max(idle, st.leases[#st.leases] - st.now)
+  end
   if st.pending ~= 0 then
     for i = 2, #st.pending, 3 do
       idle = max(idle, st.pending[i] - st.now)
@@ -182,10 +261,11 @@ local function write(st)
     return
   end
   local state
+  local leases = st.out > 0 and st.leases or 0
   if st.s3 == nil then
-    state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, st.leases, st.s1, st.s2)
+    state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, leases, st.s1, st.s2)
   else
-    state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, st.leases, st.s1, st.s2, st.s3)
+    state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, leases, st.s1, st.s2, st.s3)
   end
   local ttl = passed_in and PASSED_IN_TTL or ceil(min(max(idle, 0), FOR_GOOD) / 1000) + 1000
   redis.call('SET', name, state, 'PX', ttl)

@@ -70,7 +70,7 @@ steps[5] = function()
 
   function step.refund(n, st, now, units)
     local window, before, current = counters(n, st, now)
-    st.s1, st.s2, st.s3 = window, before, max(current - units, 0)
+    st.s1, st.s2, st.s3 = window, before, max(current - units, min(st.out, current))
   end
 
   function step.give_back(n, st, now, units, window)
@@ -91,6 +91,26 @@ steps[5] = function()
 
   function step.convert(n, from)
     return from[1] == 5 and from[3] == n[3]
+  end
+
+  step.bring = lapse
+
+  -- The older window weighs less as time passes, never more: what fits when it is leased fits whenever it is used.
+  function step.lease(n, st, now, units, life)
+    local window, before, current = counters(n, st, now)
+    st.s1, st.s2, st.s3 = window, before, current + units
+    return min(now + life, (window + 1) * n[3])
+  end
+
+  function step.settle(n, st, now, unused)
+    local window, before, current = counters(n, st, now)
+    st.s1, st.s2, st.s3 = window, before, max(current - unused, 0)
+  end
+
+  function step.reset(n, st, now, window)
+    if st.out > 0 then
+      st.s1, st.s2, st.s3 = window, 0, st.out
+    end
   end
 
   function step.limit(n)

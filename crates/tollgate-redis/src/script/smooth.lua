@@ -43,7 +43,7 @@ steps[3] = function()
     return sloped + flat
   end
 
-  local function spend(n, even, permits, cost)
+  local function spent_at(n, even, permits, cost)
     local spent = min(permits, cost)
     local fresh, kept = cost - spent, permits - spent
     if n[10] == 1 then
@@ -53,6 +53,12 @@ steps[3] = function()
     end
     local exact = price_of_all(n, permits) + fresh * n[3]
     return even + floor(exact), kept - (exact - floor(exact)) / n[3]
+  end
+
+  -- When the bucket is even again, no farther off than can be counted, and what is stored then.
+  local function spend(n, even, permits, cost)
+    local then_even, stored = spent_at(n, even, permits, cost)
+    return min(then_even, EXACT), stored
   end
 
   local function idle_in(n, even, permits, now)
