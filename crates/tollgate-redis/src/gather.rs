@@ -229,6 +229,13 @@ fn undone(question: Question, told: Told) -> Vec<Question> {
             let taken = standings.into_iter().map(|standing| (standing.taken, u64::from(u32::MAX))).collect();
             vec![Question { verb: Verb::GiveBack { taken }, parts: question.parts }]
         }
+        // Leases end by themselves.
+        Verb::Lease { .. } => question
+            .parts
+            .into_iter()
+            .filter(|part| part.cost > 0)
+            .map(|part| Question { verb: Verb::Refund { units: part.cost }, parts: vec![part] })
+            .collect(),
         Verb::Hold { id, .. } => vec![Question { verb: Verb::Abandon { id }, parts: question.parts }],
         _ => Vec::new(),
     }

@@ -9,6 +9,7 @@ mod gather;
 mod guard;
 mod health;
 mod lease;
+mod leasing;
 mod limit;
 mod link;
 mod names;

@@ -1,9 +1,12 @@
 //! A limit in a shared store: its name, which means the same to every node, and its numbers as this node knows them.
 
-use crate::numbers;
+use crate::{leasing::is_leasable, numbers};
 use std::{
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
 };
 use tollgate::{Calendar, Limit, LimitHandle, Numbers, OnFailure, StoreError, WindowNumbers};
 
@@ -20,6 +23,10 @@ pub(crate) struct Named {
     pub(crate) store: u64,
     /// As it stands in keys.
     pub(crate) name: String,
+    /// One for each name in this process.
+    pub(crate) number: u64,
+    /// Whether its units can be taken ahead.
+    leasable: AtomicBool,
     edition: RwLock<Arc<Edition>>,
     /// This node's own share, for when Redis does not answer; and of which edition it is one.
     share: Mutex<Option<(Arc<Edition>, LimitHandle)>>,
@@ -74,7 +81,21 @@ impl fmt::Debug for RedisLimit {
 
 impl Named {
     pub(crate) fn new(store: u64, name: String, edition: Edition) -> Self {
-        Self { store, name, edition: RwLock::new(Arc::new(edition)), share: Mutex::new(None) }
+        static NAMED: AtomicU64 = AtomicU64::new(0);
+        let number = NAMED.fetch_add(1, Relaxed);
+        let leasable = AtomicBool::new(is_leasable(&edition));
+        Self {
+            store,
+            name,
+            number,
+            leasable,
+            edition: RwLock::new(Arc::new(edition)),
+            share: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn is_leasable(&self) -> bool {
+        self.leasable.load(Relaxed)
     }
 
     pub(crate) fn edition(&self) -> Arc<Edition> {
@@ -111,6 +132,7 @@ impl Named {
     ) -> Result<(), StoreError> {
         let mut current = self.edition.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(edition(&current)?);
+        self.leasable.store(is_leasable(&current), Relaxed);
         Ok(())
     }
 }

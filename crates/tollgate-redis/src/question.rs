@@ -2,7 +2,7 @@
 //!
 //! Several questions travel in one call: limits and keys are listed once, and each question names them by their places.
 
-use crate::{limit::Edition, packing::List};
+use crate::{lease::Line, limit::Edition, packing::List};
 use redis::Value;
 use std::{collections::HashMap, sync::Arc};
 
@@ -72,6 +72,12 @@ pub(crate) enum Verb {
     Abandon {
         id: u64,
     },
+    /// Report on leases, charge all or none, and take up to a share of what is left ahead, part by part.
+    Lease {
+        shares: u64,
+        micros: u64,
+        lines: Vec<Line>,
+    },
 }
 
 /// What a charge took: the script's own words, kept for it.
@@ -106,6 +112,8 @@ pub(crate) struct Standing {
     pub(crate) reset: Option<u64>,
     /// Empty where nothing was taken, or nobody asked.
     pub(crate) taken: Taken,
+    /// Units taken ahead, and for how many microseconds.
+    pub(crate) lent: (u64, u64),
 }
 
 /// A call: its keys, and its one argument.
@@ -178,6 +186,9 @@ impl Question {
             Verb::Leave { permit } | Verb::Renew { permit } => list.number(*permit),
             Verb::Confirm { id } | Verb::Abandon { id } => list.number(*id),
             Verb::GiveBack { .. } => {}
+            Verb::Lease { shares, micros, .. } => {
+                [*shares, *micros].into_iter().for_each(|it| list.number(it))
+            }
             Verb::Refund { .. } | Verb::Reset | Verb::Grant { .. } | Verb::Ban { .. } | Verb::Owe { .. } => {
                 list.number(self.parts.first().map_or(0, place));
                 if let Some(amount) = self.verb.amount() {
@@ -200,11 +211,29 @@ impl Question {
                     list.bytes(taken);
                     list.number(units);
                 }
+                Verb::Lease { lines, .. } => put_line(list, part.cost, lines.get(index)),
                 _ => {}
             }
         }
     }
 }
+
+/// What a call wants of one bucket beside its cost: to settle leases, and a new one.
+fn put_line(list: &mut List, cost: u64, line: Option<&Line>) {
+    list.number(cost);
+    let settled = line.map_or([None; 2], |line| line.settle);
+    list.number(settled.iter().flatten().count() as u64);
+    for settled in settled.iter().flatten() {
+        list.number(settled.lease.0 & LEASE_BITS);
+        list.number(settled.used.into());
+    }
+    let wish = line.and_then(|line| line.wish);
+    list.number(wish.map_or(0, |wish| wish.lease.0 & LEASE_BITS));
+    list.number(wish.map_or(0, |wish| wish.units.into()));
+}
+
+/// What a double can tell apart.
+const LEASE_BITS: u64 = (1 << 52) - 1;
 
 impl Verb {
     const fn number(&self) -> u64 {
@@ -223,6 +252,7 @@ impl Verb {
             Self::Hold { .. } => 12,
             Self::Confirm { .. } => 13,
             Self::Abandon { .. } => 14,
+            Self::Lease { .. } => 15,
         }
     }
 
@@ -237,7 +267,12 @@ impl Verb {
     const fn has_statuses(&self) -> bool {
         matches!(
             self,
-            Self::Check { .. } | Self::Peek | Self::Reserve { .. } | Self::Hold { .. } | Self::Abandon { .. }
+            Self::Check { .. }
+                | Self::Peek
+                | Self::Reserve { .. }
+                | Self::Hold { .. }
+                | Self::Abandon { .. }
+                | Self::Lease { .. }
         )
     }
 
@@ -294,6 +329,10 @@ fn read_one(
             remaining: number(values.next())?,
             reset: u64::try_from(integer(values.next())?).ok(),
             taken: if question.verb.has_taken() { bytes(values.next())? } else { Taken::new() },
+            lent: match question.verb {
+                Verb::Lease { .. } => (number(values.next())?, number(values.next())?),
+                _ => (0, 0),
+            },
         });
     }
     Ok(Told::Statuses(standings))

@@ -7,6 +7,7 @@ use crate::{
     gather::{Asking, Gatherer},
     guard::{Guard, Probe, Ticket},
     health::Counts,
+    leasing::Leasing,
     limit::{Birth, Edition, Named, RedisLimit},
     link::{Group, LinkError},
     names,
@@ -24,8 +25,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tollgate::{
-    Charge, Clock, DecidedBy, Decision, Key, Limit, PermitId, Retry, SetStatus, Status, Store, StoreError,
-    Time, Timer,
+    Charge, Clock, DecidedBy, Decision, Key, Limit, PermitId, Retry, SetStatus, Sleep, Status, Store,
+    StoreError, Time, Timer,
 };
 
 /// Limits shared through Redis. Clones are the same store.
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     /// What this node decides by itself.
     pub(crate) local: Local,
     pub(crate) counts: Counts,
+    pub(crate) leasing: Option<Leasing>,
     /// Who of this node waits where.
     pub(crate) lines: Lines,
     opened: Instant,
@@ -50,6 +52,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
+    }
+
     pub(crate) fn new(settings: Settings, gatherer: Arc<Gatherer>) -> Self {
         static STORES: AtomicU64 = AtomicU64::new(0);
         let id = STORES.fetch_add(1, Relaxed);
@@ -58,6 +64,7 @@ impl Shared {
             guard: Arc::new(Guard::new(settings.timeout)),
             local: Local::new(settings.nodes, settings.clock.clone()),
             counts: Counts::default(),
+            leasing: settings.lease.map(|life| Leasing::new(life, || RandomState::new().hash_one(id))),
             settings,
             gatherer,
             lines: Lines::default(),
@@ -116,11 +123,18 @@ impl RedisStore {
     /// Where Redis cannot keep the numbers.
     pub fn change(&self, limit: &RedisLimit, to: impl Into<Limit>) -> Result<(), StoreError> {
         let since = self.shared.gatherer.clock().map(|_| self.shared.gatherer.server_time());
-        limit.named.change(|was| Edition::new(to.into(), was.generation + 1, since))
+        limit.named.change(|was| Edition::new(to.into(), was.generation + 1, since))?;
+        self.close_leases();
+        Ok(())
     }
 
     async fn decide(&self, charges: &[Charge<'_, RedisLimit>], verb: Verb) -> Result<SetStatus, StoreError> {
         let charging = if matches!(verb, Verb::Peek) { Charging::No } else { Charging::Yes };
+        if charging == Charging::Yes
+            && let Some(set) = self.decide_by_lease(charges)
+        {
+            return Ok(set);
+        }
         match self.decide_in_redis(charges, verb).await {
             Ok(set) => Ok(set),
             Err(error) => self.decide_without(charges, error, charging),
@@ -132,6 +146,11 @@ impl RedisStore {
         charges: &[Charge<'_, RedisLimit>],
         verb: Verb,
     ) -> Result<SetStatus, StoreError> {
+        if matches!(verb, Verb::Check { .. })
+            && let Some(told) = self.ask_and_lease(charges).await
+        {
+            return told;
+        }
         let (parts, part_of) = self.parts(charges).await?;
         let permit = verb.permit();
         let standings = self.standings(Question { verb, parts }).await?;
@@ -282,15 +301,15 @@ impl RedisStore {
             return;
         }
         let store = self.clone();
-        match self.only_group(&question) {
+        match self.only_group(&question.parts) {
             Some(group) => self.shared.gatherer.tell(group, question),
             None => drop(tokio::spawn(async move { store.ask(question).await.map(drop) })),
         }
     }
 
-    fn only_group(&self, question: &Question) -> Option<Group> {
+    pub(crate) fn only_group(&self, parts: &[Part]) -> Option<Group> {
         let link = self.shared.gatherer.link();
-        let mut groups = question.parts.iter().map(|part| link.group_of(&part.key));
+        let mut groups = parts.iter().map(|part| link.group_of(&part.key));
         let first = groups.next()?;
         groups.all(|group| group == first).then_some(first)
     }
@@ -304,9 +323,14 @@ impl RedisStore {
     }
 
     pub(crate) async fn sleep_until(&self, until: Time) {
+        self.sleep(until).await;
+    }
+
+    /// Ready at that time; does not keep the store alive.
+    pub(crate) fn sleep(&self, until: Time) -> Sleep {
         match self.shared.gatherer.clock() {
-            Some(clock) => clock.sleep_until(until).await,
-            None => tokio::time::sleep(until - self.now()).await,
+            Some(clock) => clock.sleep_until(until),
+            None => Box::pin(tokio::time::sleep(until - self.now())),
         }
     }
 
@@ -344,19 +368,24 @@ impl Store for RedisStore {
     }
 
     async fn refund(&self, limit: &RedisLimit, key: Key<'_>, units: u32) -> Result<(), StoreError> {
-        self.on(limit, key, Verb::Refund { units: units.into() }).await
+        self.on(limit, key, Verb::Refund { units: units.into() }).await?;
+        self.forget_refusal(limit, &key);
+        Ok(())
     }
 
     async fn reset(&self, limit: &RedisLimit, key: Key<'_>) -> Result<(), StoreError> {
+        self.close_lease(limit, &key).await;
         self.on(limit, key, Verb::Reset).await
     }
 
     async fn grant(&self, limit: &RedisLimit, key: Key<'_>, units: u32) -> Result<(), StoreError> {
+        self.close_lease(limit, &key).await;
         self.on(limit, key, Verb::Grant { units: units.into() }).await
     }
 
     async fn ban(&self, limit: &RedisLimit, key: Key<'_>, lasting: Duration) -> Result<(), StoreError> {
         let micros = u64::try_from(lasting.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX).min(LONGEST_WAIT);
+        self.close_lease(limit, &key).await;
         self.on(limit, key, Verb::Ban { micros }).await
     }
 

@@ -40,6 +40,13 @@ pub enum Key<'a> {
 const MISSING: u64 = u64::MAX;
 
 impl Key<'_> {
+    /// A 128-bit hash under a secret, separate for each `domain`: for stores outside this crate. Whoever does not know the
+    /// secret cannot make two keys meet.
+    #[must_use]
+    pub fn hash(&self, secret: [u64; 2], domain: u64) -> [u64; 2] {
+        self.fingerprint(secret, domain)
+    }
+
     /// A 128-bit fingerprint under the store's secret, separate for each `domain` (a limit's serial number).
     #[inline(always)]
     pub(crate) fn fingerprint(&self, secret: [u64; 2], domain: u64) -> [u64; 2] {

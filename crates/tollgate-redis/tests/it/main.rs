@@ -1,5 +1,6 @@
 //! The store from outside, against real servers.
 
 mod conformance;
+mod leases;
 mod server;
 mod turns;
