@@ -1,4 +1,12 @@
 //! Limits shared by a fleet through Redis: the same decisions as in memory, made by one script on the server's clock.
+//!
+//! A [`RedisStore`] is a [`Store`](tollgate::Store): limits by name, and [`check`](tollgate::Store::check) for sets of charges.
+//! [`wait`](RedisStore::wait), [`reserve`](RedisStore::reserve) and [`enter`](RedisStore::enter) have turns and slots for the
+//! whole fleet. [`lease`](RedisStoreBuilder::lease) decides hot keys on the node. The book has the rest, in `docs/shared.md`.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/shared.md")]
+mod documents {}
 
 mod across;
 mod address;
