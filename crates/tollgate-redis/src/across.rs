@@ -5,9 +5,10 @@
 //! node that dies in between costs nobody anything for good; until then it may make others refuse who would have passed.
 
 use crate::{
+    asking::nonsense,
     link::Group,
     question::{Part, Question, Standing, Taken, Told, Verb},
-    store::{RedisStore, nonsense},
+    store::RedisStore,
 };
 use std::time::Duration;
 use tollgate::StoreError;

@@ -165,10 +165,10 @@ impl Probe {
 fn log(change: &Change) {
     match change {
         Change::Opened { .. } | Change::Relapsed { .. } => {
-            tracing::warn!(target: "tollgate::redis", "{change}")
+            tracing::warn!(target: "tollgate::redis", "{change}");
         }
         Change::Returning { .. } | Change::Closed { .. } => {
-            tracing::info!(target: "tollgate::redis", "{change}")
+            tracing::info!(target: "tollgate::redis", "{change}");
         }
     }
 }

@@ -4,10 +4,11 @@
 //! counts for them what is leased. The ledger ([`lease`](crate::lease)) is pure; this is its hands and feet.
 
 use crate::{
+    asking::nonsense,
     lease::{Answer, BucketId, Call, Ledger, Local, Need, Terms},
     limit::{Edition, RedisLimit},
     question::{Part, Question, Standing, Told, Verb},
-    store::{RedisStore, nonsense},
+    store::RedisStore,
 };
 use std::{
     collections::HashMap,
@@ -105,7 +106,7 @@ impl RedisStore {
         };
         let standings = self.lend(leasing, call, parts).await;
         let all: Vec<usize> = (0..needs.len()).collect();
-        Some(standings.map(|standings| crate::store::set_status(&standings, &all, None)))
+        Some(standings.map(|standings| crate::status::set_status(&standings, &all, None)))
     }
 
     /// Makes a call, and tells the ledger what came of it, whatever that was.

@@ -10,6 +10,7 @@ mod documents {}
 
 mod across;
 mod address;
+mod asking;
 mod breaker;
 mod builder;
 mod failure;
@@ -25,6 +26,7 @@ mod numbers;
 mod packing;
 mod question;
 mod script;
+mod status;
 mod store;
 mod turn;
 

@@ -181,13 +181,13 @@ impl Question {
             Verb::Check { permit } | Verb::Reserve { permit } => list.number(*permit),
             Verb::Peek => list.number(0),
             Verb::Hold { permit, id, micros } => {
-                [*permit, *id, *micros].into_iter().for_each(|it| list.number(it))
+                [*permit, *id, *micros].into_iter().for_each(|it| list.number(it));
             }
             Verb::Leave { permit } | Verb::Renew { permit } => list.number(*permit),
             Verb::Confirm { id } | Verb::Abandon { id } => list.number(*id),
             Verb::GiveBack { .. } => {}
             Verb::Lease { shares, micros, .. } => {
-                [*shares, *micros].into_iter().for_each(|it| list.number(it))
+                [*shares, *micros].into_iter().for_each(|it| list.number(it));
             }
             Verb::Refund { .. } | Verb::Reset | Verb::Grant { .. } | Verb::Ban { .. } | Verb::Owe { .. } => {
                 list.number(self.parts.first().map_or(0, place));

@@ -1,33 +1,29 @@
 //! The store: limits by name, and the questions about them.
 
 use crate::{
-    breaker::Outcome,
+    asking::{nonsense, unavailable},
     builder::{OpenError, RedisStoreBuilder, Settings},
     failure::{Charging, Local},
-    gather::{Asking, Gatherer},
-    guard::{Guard, Probe, Ticket},
+    gather::Gatherer,
+    guard::Guard,
     health::Counts,
     leasing::Leasing,
     limit::{Birth, Edition, Named, RedisLimit},
-    link::{Group, LinkError},
     names,
-    question::{Flaw, Part, Question, Standing, Told, Verb},
+    question::{Part, Question, Verb},
+    status::set_status,
     turn::Lines,
 };
 use redis::Value;
 use std::{
     hash::{BuildHasher, RandomState},
-    num::NonZeroU64,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
-use tollgate::{
-    Charge, Clock, DecidedBy, Decision, Key, Limit, PermitId, Retry, SetStatus, Sleep, Status, Store,
-    StoreError, Time, Timer,
-};
+use tollgate::{Charge, Clock, Key, Limit, PermitId, SetStatus, Sleep, Store, StoreError, Time, Timer};
 
 /// Limits shared through Redis. Clones are the same store.
 #[derive(Clone)]
@@ -180,7 +176,7 @@ impl RedisStore {
         Ok((parts, part_of))
     }
 
-    async fn part(
+    pub(crate) async fn part(
         &self,
         limit: &RedisLimit,
         key: Key<'_>,
@@ -218,100 +214,6 @@ impl RedisStore {
         let lasting = BIRTHS_LAST.as_secs();
         plain(redis::cmd("SET").arg(&key).arg(now).arg("NX").arg("EX").arg(lasting).take()).await?;
         whole(&plain(redis::cmd("GETEX").arg(&key).arg("EX").arg(lasting).take()).await?)
-    }
-
-    /// Asks a question about a set, in one group or across several.
-    pub(crate) async fn standings(&self, question: Question) -> Result<Vec<Standing>, StoreError> {
-        match self.ask(question).await? {
-            Told::Statuses(standings) => Ok(standings),
-            _ => Err(nonsense()),
-        }
-    }
-
-    /// Asks a question whose parts are of one group.
-    pub(crate) async fn ask_group(&self, group: Group, question: Question) -> Result<Told, StoreError> {
-        self.finish(self.begin(group, question)).await
-    }
-
-    /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish); unless the server is known not
-    /// to answer.
-    pub(crate) fn begin(&self, group: Group, question: Question) -> Begun {
-        let keys: Vec<Vec<u8>> = question.parts.iter().map(|part| part.key.clone()).collect();
-        let home = self.shared.gatherer.link().home_of(group);
-        let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
-            ticket,
-            group,
-            asking: self.shared.gatherer.ask(group, question),
-        });
-        Begun { keys, under_way }
-    }
-
-    /// Hears the answer, if it comes in time.
-    pub(crate) async fn finish(&self, begun: Begun) -> Result<Told, StoreError> {
-        let Begun { keys, under_way } = begun;
-        let Some(UnderWay { ticket, group, asking }) = under_way else {
-            let why = "it did not answer before, and is asked again from time to time".to_owned();
-            return Err(StoreError::Unavailable { why });
-        };
-        let timeout = self.shared.settings.timeout;
-        let told = match tokio::time::timeout(timeout, asking).await {
-            Ok(told) => told.map_err(unavailable),
-            Err(_) => Err(StoreError::Unanswered { why: format!("no answer within {timeout:?}") }),
-        };
-        let outcome = if told.is_ok() { Outcome::Answered } else { Outcome::Failed };
-        match outcome {
-            Outcome::Answered => self.shared.counts.answered(),
-            Outcome::Failed => self.shared.counts.failed(),
-        }
-        let link = self.shared.gatherer.link();
-        self.shared.guard.report(link, ticket, outcome, || Probe {
-            group,
-            key: names::probe(&self.shared.settings.prefix, keys.first().map_or(&[], Vec::as_slice)),
-        });
-        match told? {
-            Told::Flawed(part, flaw) => {
-                let key =
-                    keys.get(part).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
-                match flaw {
-                    Flaw::Damaged => Err(StoreError::Damaged { key }),
-                    Flaw::TooNew => Err(StoreError::TooNew { key }),
-                }
-            }
-            told => Ok(told),
-        }
-    }
-
-    async fn number(&self, question: Question) -> Result<u64, StoreError> {
-        match self.ask(question).await? {
-            Told::Number(number) => Ok(number),
-            _ => Ok(0),
-        }
-    }
-
-    /// A verb on one key.
-    async fn on(&self, limit: &RedisLimit, key: Key<'_>, verb: Verb) -> Result<(), StoreError> {
-        let part = self.part(limit, key, 0, None).await?;
-        self.number(Question { verb, parts: vec![part] }).await.map(drop)
-    }
-
-    /// Asks without an interest in the answer.
-    pub(crate) fn tell(&self, question: Question) {
-        // Dropped in the middle of a shutdown, there is nobody left to carry it; time gives back what it can.
-        if tokio::runtime::Handle::try_current().is_err() {
-            return;
-        }
-        let store = self.clone();
-        match self.only_group(&question.parts) {
-            Some(group) => self.shared.gatherer.tell(group, question),
-            None => drop(tokio::spawn(async move { store.ask(question).await.map(drop) })),
-        }
-    }
-
-    pub(crate) fn only_group(&self, parts: &[Part]) -> Option<Group> {
-        let link = self.shared.gatherer.link();
-        let mut groups = parts.iter().map(|part| link.group_of(&part.key));
-        let first = groups.next()?;
-        groups.all(|group| group == first).then_some(first)
     }
 
     /// Now, on the clock that this node sleeps by.
@@ -411,19 +313,6 @@ impl Store for RedisStore {
     }
 }
 
-/// A question on its way.
-pub(crate) struct Begun {
-    keys: Vec<Vec<u8>>,
-    /// `None` where nobody was asked.
-    under_way: Option<UnderWay>,
-}
-
-struct UnderWay {
-    ticket: Ticket,
-    group: Group,
-    asking: Asking,
-}
-
 /// Waits and bans are not longer than this many microseconds, some 71 years.
 pub(crate) const LONGEST_WAIT: u64 = 1 << 51;
 
@@ -439,42 +328,6 @@ impl Part {
     }
 }
 
-/// How the charges stand, from how their parts do.
-pub(crate) fn set_status(standings: &[Standing], part_of: &[usize], permit: Option<u64>) -> SetStatus {
-    let refused = standings.iter().any(|standing| standing.verdict >= 2);
-    let permit = permit.filter(|_| !refused).and_then(NonZeroU64::new).map(PermitId::new);
-    let held = permit.filter(|_| standings.iter().any(|standing| standing.slots));
-    let statuses = part_of.iter().filter_map(|part| standings.get(*part)).map(|standing| {
-        let status = standing.status();
-        match permit {
-            Some(permit) if standing.slots => status.held_by(permit),
-            _ => status,
-        }
-    });
-    SetStatus::new(statuses.collect(), held)
-}
-
-impl Standing {
-    pub(crate) fn status(&self) -> Status {
-        let time = Duration::from_micros(self.time);
-        let decision = match self.verdict {
-            0 => Decision::Allow,
-            1 => Decision::Wait(time),
-            2 => Decision::Deny(Retry::After(time)),
-            3 => Decision::Deny(Retry::WhenReleased),
-            _ => Decision::Deny(Retry::Never),
-        };
-        let units = |units: u64| u32::try_from(units).unwrap_or(u32::MAX);
-        let status = Status::new(
-            decision,
-            units(self.limit),
-            units(self.remaining),
-            self.reset.map(Duration::from_micros),
-        );
-        if self.banned { status.said_by(DecidedBy::Ban) } else { status }
-    }
-}
-
 impl Verb {
     const fn permit(&self) -> Option<u64> {
         match self {
@@ -482,17 +335,6 @@ impl Verb {
             _ => None,
         }
     }
-}
-
-fn unavailable(error: LinkError) -> StoreError {
-    match error {
-        error if error.may_have_run() => StoreError::Unanswered { why: error.to_string() },
-        error => StoreError::Unavailable { why: error.to_string() },
-    }
-}
-
-pub(crate) fn nonsense() -> StoreError {
-    StoreError::Unanswered { why: "Redis answered something that is no answer to the question".to_owned() }
 }
 
 fn whole(value: &Value) -> Result<u64, StoreError> {

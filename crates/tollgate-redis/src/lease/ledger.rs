@@ -185,6 +185,7 @@ impl Ledger {
     }
 
     /// How many buckets are remembered.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.accounts.len()
     }

@@ -31,6 +31,7 @@ impl Terms {
     }
 
     /// Remembers at most so many buckets.
+    #[cfg(test)]
     pub(crate) fn with_most_buckets(self, most_buckets: usize) -> Self {
         Self { most_buckets: most_buckets.max(1), ..self }
     }

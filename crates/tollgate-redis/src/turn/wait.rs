@@ -7,9 +7,11 @@ use super::{
     reservation::{Booked, RedisReservation},
 };
 use crate::{
+    asking::nonsense,
     limit::RedisLimit,
     question::{Question, Told, Verb},
-    store::{LONGEST_WAIT, RedisStore, nonsense, set_status},
+    status::set_status,
+    store::{LONGEST_WAIT, RedisStore},
 };
 use std::time::Duration;
 use tollgate::{Charge, Decision, Retry, SetStatus, StoreError, Time};

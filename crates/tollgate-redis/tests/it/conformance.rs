@@ -303,7 +303,7 @@ fn agree(limits: &[Limit], ops: &[Op]) -> Result<(), TestCaseError> {
                 // As above.
                 Err(StoreError::Unsupported { .. }) => return Ok(()),
                 Ok(answer) => {
-                    prop_assert_eq!(answer, expected, "operation {} of {:?}: {:?}", place, limits, op)
+                    prop_assert_eq!(answer, expected, "operation {} of {:?}: {:?}", place, limits, op);
                 }
                 Err(error) => prop_assert!(false, "operation {place} of {limits:?}: {op:?}: {error}"),
             }

@@ -61,7 +61,8 @@ impl CloneName for TokenBucket {
 
 #[test]
 fn a_hot_key_is_decided_here_and_never_above_its_limit() {
-    let plenty = TokenBucket::new(Rate::per_second(10_000_000).expect("a rate"), 10_000_000).expect("a limit");
+    let plenty =
+        TokenBucket::new(Rate::per_second(10_000_000).expect("a rate"), 10_000_000).expect("a limit");
     let tally = two_nodes(plenty);
     println!("{tally:?}");
     assert_eq!(tally.admitted, tally.asked);

@@ -1,0 +1,133 @@
+//! How a question is put to Redis, and its answer heard: in time, or not at all.
+
+use crate::{
+    breaker::Outcome,
+    gather::Asking,
+    guard::{Probe, Ticket},
+    limit::RedisLimit,
+    link::{Group, LinkError},
+    names,
+    question::{Flaw, Part, Question, Standing, Told, Verb},
+    store::RedisStore,
+};
+use tollgate::{Key, StoreError};
+
+/// A question on its way.
+pub(crate) struct Begun {
+    keys: Vec<Vec<u8>>,
+    /// `None` where nobody was asked.
+    under_way: Option<UnderWay>,
+}
+
+struct UnderWay {
+    ticket: Ticket,
+    group: Group,
+    asking: Asking,
+}
+
+impl RedisStore {
+    /// Asks a question about a set, in one group or across several.
+    pub(crate) async fn standings(&self, question: Question) -> Result<Vec<Standing>, StoreError> {
+        match self.ask(question).await? {
+            Told::Statuses(standings) => Ok(standings),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// Asks a question whose parts are of one group.
+    pub(crate) async fn ask_group(&self, group: Group, question: Question) -> Result<Told, StoreError> {
+        self.finish(self.begin(group, question)).await
+    }
+
+    /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish); unless the server is known not
+    /// to answer.
+    pub(crate) fn begin(&self, group: Group, question: Question) -> Begun {
+        let keys: Vec<Vec<u8>> = question.parts.iter().map(|part| part.key.clone()).collect();
+        let home = self.shared.gatherer.link().home_of(group);
+        let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
+            ticket,
+            group,
+            asking: self.shared.gatherer.ask(group, question),
+        });
+        Begun { keys, under_way }
+    }
+
+    /// Hears the answer, if it comes in time.
+    pub(crate) async fn finish(&self, begun: Begun) -> Result<Told, StoreError> {
+        let Begun { keys, under_way } = begun;
+        let Some(UnderWay { ticket, group, asking }) = under_way else {
+            let why = "it did not answer before, and is asked again from time to time".to_owned();
+            return Err(StoreError::Unavailable { why });
+        };
+        let timeout = self.shared.settings.timeout;
+        let told = match tokio::time::timeout(timeout, asking).await {
+            Ok(told) => told.map_err(unavailable),
+            Err(_) => Err(StoreError::Unanswered { why: format!("no answer within {timeout:?}") }),
+        };
+        let outcome = if told.is_ok() { Outcome::Answered } else { Outcome::Failed };
+        match outcome {
+            Outcome::Answered => self.shared.counts.answered(),
+            Outcome::Failed => self.shared.counts.failed(),
+        }
+        let link = self.shared.gatherer.link();
+        self.shared.guard.report(link, ticket, outcome, || Probe {
+            group,
+            key: names::probe(&self.shared.settings.prefix, keys.first().map_or(&[], Vec::as_slice)),
+        });
+        match told? {
+            Told::Flawed(part, flaw) => {
+                let key =
+                    keys.get(part).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
+                match flaw {
+                    Flaw::Damaged => Err(StoreError::Damaged { key }),
+                    Flaw::TooNew => Err(StoreError::TooNew { key }),
+                }
+            }
+            told => Ok(told),
+        }
+    }
+
+    pub(crate) async fn number(&self, question: Question) -> Result<u64, StoreError> {
+        match self.ask(question).await? {
+            Told::Number(number) => Ok(number),
+            _ => Ok(0),
+        }
+    }
+
+    /// A verb on one key.
+    pub(crate) async fn on(&self, limit: &RedisLimit, key: Key<'_>, verb: Verb) -> Result<(), StoreError> {
+        let part = self.part(limit, key, 0, None).await?;
+        self.number(Question { verb, parts: vec![part] }).await.map(drop)
+    }
+
+    /// Asks without an interest in the answer.
+    pub(crate) fn tell(&self, question: Question) {
+        // Dropped in the middle of a shutdown, there is nobody left to carry it; time gives back what it can.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let store = self.clone();
+        match self.only_group(&question.parts) {
+            Some(group) => self.shared.gatherer.tell(group, question),
+            None => drop(tokio::spawn(async move { store.ask(question).await.map(drop) })),
+        }
+    }
+
+    pub(crate) fn only_group(&self, parts: &[Part]) -> Option<Group> {
+        let link = self.shared.gatherer.link();
+        let mut groups = parts.iter().map(|part| link.group_of(&part.key));
+        let first = groups.next()?;
+        groups.all(|group| group == first).then_some(first)
+    }
+}
+
+pub(crate) fn unavailable(error: LinkError) -> StoreError {
+    match error {
+        error if error.may_have_run() => StoreError::Unanswered { why: error.to_string() },
+        error => StoreError::Unavailable { why: error.to_string() },
+    }
+}
+
+pub(crate) fn nonsense() -> StoreError {
+    StoreError::Unanswered { why: "Redis answered something that is no answer to the question".to_owned() }
+}
