@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
-/// A line of input could not be obeyed, or a file could not be read.
+/// A line of input could not be obeyed, a store did not answer, or a file could not be read.
 pub(crate) const EXIT_FAILED: u8 = 1;
 /// The command line itself is wrong; clap's own refusals end with this too.
 pub(crate) const EXIT_MISUSED: u8 = 2;
@@ -37,6 +37,10 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "limit", value_name = "LIMIT", required = true)]
     pub(crate) limits: Vec<String>,
 
+    /// Who decides: memory: (this process, the default), or a Redis, such as redis://127.0.0.1:6379/0
+    #[arg(long, value_name = "STORE", default_value = "memory:", hide_default_value = true)]
+    pub(crate) store: String,
+
     /// The lines to replay; standard input if left out, or if it is -
     pub(crate) file: Option<PathBuf>,
 }
@@ -51,8 +55,8 @@ pub(crate) struct DemoArgs {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a line of input could not be obeyed, or a file could not be read
-  2  the command line, or a limit on it, is wrong";
+  1  a line of input could not be obeyed, a store did not answer, or a file could not be read
+  2  the command line, or a limit or store on it, is wrong";
 
 const REPLAY_HELP: &str = r#"Input, one object a line; empty lines are skipped:
   at_us     microseconds since 1970, required; limits begin at 0
@@ -74,10 +78,22 @@ Output, one object a line:
   A time that cannot be named is null. With several limits, denied_by is the index of the one that
   refused, and statuses lists how each stands.
 
+Stores:
+  memory:                      this process, the default
+  redis://HOST:PORT/DATABASE   a real Redis, with the time of each line passed in: the same answers.
+                               Keys begin with tg-replay- and a name of this run's own, so that runs
+                               do not meet; they are removed at the end, and expire after an hour.
+
+  The two differ only where times go back (memory keeps the latest of a limit, Redis that of a key),
+  where a limit is set twice between two charges of a key (by a microsecond), and in waits of more
+  than 71 years. Redis refuses limits with windows finer than a microsecond.
+
 Examples:
   echo '{"at_us":0}' | tollgate replay --limit 'token_bucket: { rate: 10/s, burst: 5 }'
   tollgate replay --limit 'sliding_log: { limit: 1, window: 1s }' \
                   --limit 'sliding_log: { limit: 5, window: 1m }' traffic.jsonl
+  tollgate replay --limit 'sliding_counter: { limit: 9, window: 1m }' \
+                  --store redis://127.0.0.1:6379/0 traffic.jsonl
 
 Limits:
   token_bucket: { rate: 10/s, burst: 5, initial: 5, refill: continuous | interval }
@@ -93,5 +109,6 @@ Limits:
 
 Exit codes:
   0  every line was answered
-  1  a line could not be obeyed (those before it were answered), or the file could not be read
-  2  the command line, or a limit on it, is wrong"#;
+  1  a line could not be obeyed, or its store did not answer (those before it were answered), or the
+     file could not be read
+  2  the command line, or a limit or store on it, is wrong"#;

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
-            let misused = error.is::<replay::BadLimits>();
+            let misused = error.is::<replay::Misuse>();
             ExitCode::from(if misused { args::EXIT_MISUSED } else { args::EXIT_FAILED })
         }
     }

@@ -1,24 +1,30 @@
-//! The store that lines are run through, and the ids they gave to turns and held slots.
+//! The store that lines are run through, whichever it is, and the ids they gave to turns and held slots.
 
 use super::{
     answer::Answer,
     line::{self, Line, Op, Usage},
 };
 use anyhow::{Result, bail};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     time::Duration,
 };
-use tollgate::{
-    Bounds, Charge, Clock, Key, Limit, LimitHandle, ManualClock, MemoryStore, PermitId, SetStatus, Time,
-};
+use tollgate::{Charge, Clock, Key, Limit, ManualClock, PermitId, SetStatus, Store, StoreError, Time};
 
-pub(super) struct Engine {
-    store: MemoryStore<ManualClock>,
-    handles: Vec<LimitHandle>,
+pub(super) struct Engine<S: Store> {
+    store: S,
+    /// The store's.
+    clock: ManualClock,
+    handles: Vec<S::Limit>,
     limits: Vec<Limit>,
     ids: HashMap<String, Named>,
+    /// Whom lines charged, where that is to be forgotten in the end.
+    charged: Option<HashSet<line::Key>>,
 }
+
+/// Questions on their way at once when everything is forgotten: a remote store answers many in one round trip.
+const ABREAST: usize = 128;
 
 /// What an id names. It stays known for good: to give back what is gone already does no harm.
 struct Named {
@@ -47,29 +53,51 @@ enum Charging {
     No,
 }
 
-impl Engine {
-    /// Limits that begin at time zero.
-    pub(super) fn new(limits: Vec<Limit>) -> Result<Self> {
-        let store = MemoryStore::with_clock(Bounds::default(), ManualClock::new());
-        let handles = limits.iter().map(|limit| store.add(limit.clone())).collect::<Result<_, _>>()?;
-        Ok(Self { store, handles, limits, ids: HashMap::new() })
+impl<S: Store> Engine<S> {
+    /// Lines run through a store that tells the time by `clock`, which they set.
+    pub(super) fn new(store: S, clock: ManualClock) -> Self {
+        Self { store, clock, handles: Vec::new(), limits: Vec::new(), ids: HashMap::new(), charged: None }
     }
 
-    /// How many live keys were forgotten for want of room, if any was.
-    pub(super) fn evictions(&self) -> Option<u64> {
-        Some(self.store.evictions()).filter(|evictions| *evictions > 0)
+    /// Remembers whom lines charge, for [`forget`](Self::forget).
+    pub(super) fn remembering(self) -> Self {
+        Self { charged: Some(HashSet::new()), ..self }
+    }
+
+    /// Adds a limit that every line is charged against; it begins at time zero.
+    pub(super) fn add(&mut self, limit: Limit) -> Result<(), StoreError> {
+        let name = format!("limit-{}", self.handles.len());
+        self.handles.push(self.store.add_named(&name, limit.clone())?);
+        self.limits.push(limit);
+        Ok(())
+    }
+
+    pub(super) const fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Leaves nothing in the store of what lines charged.
+    pub(super) async fn forget(&mut self) -> Result<(), StoreError> {
+        let charged = self.charged.as_mut().map(std::mem::take).unwrap_or_default();
+        let (store, handles) = (&self.store, &self.handles);
+        let buckets = charged.iter().flat_map(|key| handles.iter().map(move |handle| (handle, key)));
+        let resets = buckets.map(|(handle, key)| async move {
+            let values = key.values();
+            store.reset(handle, key.borrowed(&values)).await
+        });
+        stream::iter(resets).buffer_unordered(ABREAST).try_collect().await
     }
 
     /// Does what a line asks, at its time.
-    pub(super) fn obey(&mut self, line: Line) -> Result<Answer> {
-        self.store.clock().set(line.at());
+    pub(super) async fn obey(&mut self, line: Line) -> Result<Answer> {
+        self.clock.set(line.at());
         let at_us = line.at_us;
         match line.op {
-            Op::Check(usage) => Ok(Answer::decided(at_us, &self.decide(&usage, None, Charging::Yes)?)),
-            Op::Peek(usage) => Ok(Answer::decided(at_us, &self.decide(&usage, None, Charging::No)?)),
+            Op::Check(usage) => Ok(Answer::decided(at_us, &self.decide(&usage, None, Charging::Yes).await?)),
+            Op::Peek(usage) => Ok(Answer::decided(at_us, &self.decide(&usage, None, Charging::No).await?)),
             Op::Reserve { usage, up_to, id } => {
                 self.refuse_used(id.as_deref())?;
-                let set = self.decide(&usage, Some(up_to.unwrap_or(Duration::MAX)), Charging::Yes)?;
+                let set = self.decide(&usage, Some(up_to.unwrap_or(Duration::MAX)), Charging::Yes).await?;
                 self.name(id, NamedBy::Reserve, usage, &set);
                 Ok(Answer::decided(at_us, &set))
             }
@@ -80,33 +108,33 @@ impl Engine {
                         "op \"enter\" needs a concurrency limit, such as --limit 'concurrency: {{ limit: 20 }}'"
                     );
                 }
-                let set = self.decide(&usage, None, Charging::Yes)?;
+                let set = self.decide(&usage, None, Charging::Yes).await?;
                 self.name(Some(id), NamedBy::Enter, usage, &set);
                 Ok(Answer::decided(at_us, &set))
             }
             Op::Cancel { id } => {
                 if let Some(turn) = self.give_up(&id, NamedBy::Reserve)?
-                    && self.store.clock().now() < turn.due
+                    && self.clock.now() < turn.due
                 {
-                    self.refund(&turn.usage)?;
-                    self.leave(&turn)?;
+                    self.refund(&turn.usage).await?;
+                    self.leave(&turn).await?;
                 }
                 Ok(Answer::ok(at_us))
             }
             Op::Leave { id } => {
                 if let Some(slots) = self.give_up(&id, NamedBy::Enter)? {
-                    self.leave(&slots)?;
+                    self.leave(&slots).await?;
                 }
                 Ok(Answer::ok(at_us))
             }
             Op::Refund(usage) => {
-                self.refund(&usage)?;
+                self.refund(&usage).await?;
                 Ok(Answer::ok(at_us))
             }
             Op::Reset { key } => {
                 let values = key.values();
                 for handle in &self.handles {
-                    self.store.reset(handle, key.borrowed(&values))?;
+                    self.store.reset(handle, key.borrowed(&values)).await?;
                 }
                 Ok(Answer::ok(at_us))
             }
@@ -117,7 +145,17 @@ impl Engine {
         }
     }
 
-    fn decide(&self, usage: &Usage, up_to: Option<Duration>, charging: Charging) -> Result<SetStatus> {
+    async fn decide(
+        &mut self,
+        usage: &Usage,
+        up_to: Option<Duration>,
+        charging: Charging,
+    ) -> Result<SetStatus> {
+        if let (Charging::Yes, Some(charged)) = (charging, &mut self.charged)
+            && !charged.contains(&usage.key)
+        {
+            charged.insert(usage.key.clone());
+        }
         let values = usage.key.values();
         let charges = self.charges(usage, &values).map(|charge| match up_to {
             Some(up_to) => charge.up_to(up_to),
@@ -125,24 +163,24 @@ impl Engine {
         });
         let charges: Vec<_> = charges.collect();
         Ok(match charging {
-            Charging::Yes => self.store.check(&charges)?,
-            Charging::No => self.store.peek(&charges)?,
+            Charging::Yes => self.store.check(&charges).await?,
+            Charging::No => self.store.peek(&charges).await?,
         })
     }
 
-    fn refund(&self, usage: &Usage) -> Result<()> {
+    async fn refund(&self, usage: &Usage) -> Result<()> {
         let values = usage.key.values();
         for handle in &self.handles {
-            self.store.refund(handle, usage.key.borrowed(&values), usage.cost)?;
+            self.store.refund(handle, usage.key.borrowed(&values), usage.cost).await?;
         }
         Ok(())
     }
 
-    fn leave(&self, held: &Held) -> Result<()> {
+    async fn leave(&self, held: &Held) -> Result<()> {
         if let Some(permit) = held.permit {
             let values = held.usage.key.values();
             let charges: Vec<_> = self.charges(&held.usage, &values).collect();
-            self.store.leave(&charges, permit)?;
+            self.store.leave(&charges, permit).await?;
         }
         Ok(())
     }
@@ -156,7 +194,7 @@ impl Engine {
             }
             (Some(index), _) => index,
         };
-        self.store.change(&self.handles[index], limit.clone())?;
+        self.store.change_limit(&self.handles[index], limit.clone())?;
         self.limits[index] = limit;
         Ok(())
     }
@@ -165,7 +203,7 @@ impl Engine {
         &'a self,
         usage: &'a Usage,
         values: &'a [Option<&'a str>],
-    ) -> impl Iterator<Item = Charge<'a>> {
+    ) -> impl Iterator<Item = Charge<'a, S::Limit>> {
         self.handles.iter().map(|handle| Charge::new(handle, usage.key.borrowed(values)).cost(usage.cost))
     }
 
@@ -188,7 +226,7 @@ impl Engine {
             tollgate::Decision::Wait(wait) => wait,
             _ => Duration::ZERO,
         };
-        let due = self.store.clock().now() + wait;
+        let due = self.clock.now() + wait;
         let held = (!set.is_deny()).then(|| Held { usage, due, permit: set.permit() });
         self.ids.insert(id, Named { by, held });
     }

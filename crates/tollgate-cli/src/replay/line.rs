@@ -37,7 +37,7 @@ pub(super) struct Usage {
 }
 
 /// Whose bucket.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Text(String),
     List(Vec<Option<String>>),

@@ -1,53 +1,82 @@
 //! `tollgate replay`: recorded traffic through limits, on a clock that stands where the lines say.
 //!
 //! A line that cannot be obeyed exactly ends the run: everything before it is answered, and nothing is guessed.
+//! The engine asks whichever store it is given; a remote one is asked from a runtime of this one thread, a line at a time.
 
 mod answer;
 mod engine;
 mod line;
+mod place;
 
 use crate::args::ReplayArgs;
 use anyhow::{Context, Result};
 use engine::Engine;
 use line::Line;
+use place::{Place, is_store_down};
 use std::{
     fmt,
     fs::File,
     io::{self, BufRead, BufReader, BufWriter, Read, Write},
     path::Path,
 };
-use tollgate::Limit;
+use tokio::runtime::{Builder, Runtime};
+use tollgate::{Limit, ManualClock, Store};
 use tollgate_rules::{ParsedLimit, parse_limit};
 
 /// Replays the file, or standard input.
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
     let limits = parse_limits(&args.limits)?;
-    let engine = Engine::new(limits)?;
-    let output = io::stdout().lock();
-    match args.file.as_deref().filter(|file| *file != Path::new("-")) {
+    let clock = ManualClock::new();
+    match Place::parse(&args.store)? {
+        Place::Memory => {
+            let mut engine = Engine::new(place::memory(clock.clone()), clock);
+            add_limits(&mut engine, &args.limits, limits)?;
+            // A memory store answers at once: there is nothing to be woken by.
+            let runtime = Builder::new_current_thread().build()?;
+            let replayed = replay(&runtime, &mut engine, args.file.as_deref());
+            let evicted = engine.store().evictions();
+            if evicted > 0 {
+                eprintln!(
+                    "note: more keys were live at once than fit; {evicted} were forgotten, and answers may differ"
+                );
+            }
+            replayed
+        }
+        Place::Redis(redis) => {
+            let mut engine = Engine::new(redis.open(clock.clone())?, clock).remembering();
+            add_limits(&mut engine, &args.limits, limits)?;
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let replayed = replay(&runtime, &mut engine, args.file.as_deref());
+            if !replayed.as_ref().is_err_and(is_store_down) {
+                // A courtesy: what cannot be removed now expires within the hour.
+                let _ = runtime.block_on(engine.forget());
+            }
+            replayed.map_err(|error| redis.advise(error))
+        }
+    }
+}
+
+fn replay<S: Store>(runtime: &Runtime, engine: &mut Engine<S>, file: Option<&Path>) -> Result<()> {
+    let mut output = BufWriter::new(io::stdout().lock());
+    let answered = match file.filter(|file| *file != Path::new("-")) {
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-            replay(engine, file, output)
+            answer_all(runtime, engine, file, &mut output)
         }
-        None => replay(engine, io::stdin().lock(), output),
-    }
-}
-
-fn replay(mut engine: Engine, input: impl Read, output: impl Write) -> Result<()> {
-    let mut input = BufReader::new(input);
-    let mut output = BufWriter::new(output);
-    let obeyed = answer_all(&mut engine, &mut input, &mut output);
+        None => answer_all(runtime, engine, io::stdin().lock(), &mut output),
+    };
     // What was answered before a bad line is answered all the same.
     output.flush()?;
-    if let Some(evicted) = engine.evictions() {
-        eprintln!(
-            "note: more keys were live at once than fit; {evicted} were forgotten, and answers may differ"
-        );
-    }
-    obeyed
+    answered
 }
 
-fn answer_all<R: Read>(engine: &mut Engine, input: &mut BufReader<R>, output: &mut impl Write) -> Result<()> {
+fn answer_all<S: Store>(
+    runtime: &Runtime,
+    engine: &mut Engine<S>,
+    input: impl Read,
+    output: &mut impl Write,
+) -> Result<()> {
+    let mut input = BufReader::new(input);
     let mut bytes = Vec::new();
     for number in 1_u64.. {
         // Whoever types or pipes lines one by one gets each answer at once.
@@ -65,7 +94,7 @@ fn answer_all<R: Read>(engine: &mut Engine, input: &mut BufReader<R>, output: &m
         if text.is_empty() {
             continue;
         }
-        let answer = Line::parse(text).and_then(|line| engine.obey(line));
+        let answer = Line::parse(text).and_then(|line| runtime.block_on(engine.obey(line)));
         let answer = answer.with_context(|| format!("line {number}"))?;
         serde_json::to_writer(&mut *output, &answer).map_err(io::Error::from)?;
         output.write_all(b"\n")?;
@@ -73,32 +102,42 @@ fn answer_all<R: Read>(engine: &mut Engine, input: &mut BufReader<R>, output: &m
     Ok(())
 }
 
-/// Everything that is wrong with the limits on the command line.
+/// What is wrong with the command line.
 #[derive(Debug)]
-pub(crate) struct BadLimits(String);
+pub(crate) struct Misuse(String);
 
-impl fmt::Display for BadLimits {
+impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for BadLimits {}
+impl std::error::Error for Misuse {}
 
-fn parse_limits(texts: &[String]) -> Result<Vec<Limit>, BadLimits> {
-    let mut limits = Vec::new();
-    let mut wrong = Vec::new();
-    for text in texts {
-        match parse_charge(text) {
-            Ok(limit) => limits.push(limit),
-            Err(mistakes) => wrong.push(format!("--limit {text:?}\n  {}", mistakes.replace('\n', "\n  "))),
+fn parse_limits(texts: &[String]) -> Result<Vec<Limit>, Misuse> {
+    each_limit(texts.iter().map(|text| (text, parse_charge(text))))
+}
+
+/// Some numbers are finer than a store keeps.
+fn add_limits<S: Store>(engine: &mut Engine<S>, texts: &[String], limits: Vec<Limit>) -> Result<(), Misuse> {
+    let added = texts.iter().zip(limits).map(|(text, limit)| (text, engine.add(limit)));
+    each_limit(added).map(|_: Vec<()>| ())
+}
+
+/// What came of each limit on the command line, or everything that is wrong with them.
+fn each_limit<'a, T, E: fmt::Display>(
+    limits: impl Iterator<Item = (&'a String, Result<T, E>)>,
+) -> Result<Vec<T>, Misuse> {
+    let (mut good, mut wrong) = (Vec::new(), Vec::new());
+    for (text, limit) in limits {
+        match limit {
+            Ok(limit) => good.push(limit),
+            Err(mistakes) => {
+                wrong.push(format!("--limit {text:?}\n  {}", mistakes.to_string().replace('\n', "\n  ")));
+            }
         }
     }
-    if wrong.is_empty() {
-        Ok(limits)
-    } else {
-        Err(BadLimits(format!("a limit is wrong\n{}", wrong.join("\n"))))
-    }
+    if wrong.is_empty() { Ok(good) } else { Err(Misuse(format!("a limit is wrong\n{}", wrong.join("\n")))) }
 }
 
 /// A limit that requests can be charged against.

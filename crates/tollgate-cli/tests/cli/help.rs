@@ -27,8 +27,8 @@ fn overall() {
 
     Exit codes:
       0  done
-      1  a line of input could not be obeyed, or a file could not be read
-      2  the command line, or a limit on it, is wrong
+      1  a line of input could not be obeyed, a store did not answer, or a file could not be read
+      2  the command line, or a limit or store on it, is wrong
     "#);
 }
 
@@ -40,7 +40,7 @@ fn replay() {
     Reads one JSON object a line and answers each with one. Time is what the lines say it is, so a day
     of traffic is replayed in moments and every run gives the same answers.
 
-    Usage: tollgate replay --limit <LIMIT> [FILE]
+    Usage: tollgate replay [OPTIONS] --limit <LIMIT> [FILE]
 
     Arguments:
       [FILE]
@@ -50,6 +50,10 @@ fn replay() {
           --limit <LIMIT>
               A limit, such as 'token_bucket: { rate: 10/s, burst: 5 }'; several are charged together,
               all or none
+
+          --store <STORE>
+              Who decides: memory: (this process, the default), or a Redis, such as
+              redis://127.0.0.1:6379/0
 
       -h, --help
               Print help (see a summary with '-h')
@@ -74,10 +78,22 @@ fn replay() {
       A time that cannot be named is null. With several limits, denied_by is the index of the one that
       refused, and statuses lists how each stands.
 
+    Stores:
+      memory:                      this process, the default
+      redis://HOST:PORT/DATABASE   a real Redis, with the time of each line passed in: the same answers.
+                                   Keys begin with tg-replay- and a name of this run's own, so that runs
+                                   do not meet; they are removed at the end, and expire after an hour.
+
+      The two differ only where times go back (memory keeps the latest of a limit, Redis that of a key),
+      where a limit is set twice between two charges of a key (by a microsecond), and in waits of more
+      than 71 years. Redis refuses limits with windows finer than a microsecond.
+
     Examples:
       echo '{"at_us":0}' | tollgate replay --limit 'token_bucket: { rate: 10/s, burst: 5 }'
       tollgate replay --limit 'sliding_log: { limit: 1, window: 1s }' \
                       --limit 'sliding_log: { limit: 5, window: 1m }' traffic.jsonl
+      tollgate replay --limit 'sliding_counter: { limit: 9, window: 1m }' \
+                      --store redis://127.0.0.1:6379/0 traffic.jsonl
 
     Limits:
       token_bucket: { rate: 10/s, burst: 5, initial: 5, refill: continuous | interval }
@@ -93,8 +109,9 @@ fn replay() {
 
     Exit codes:
       0  every line was answered
-      1  a line could not be obeyed (those before it were answered), or the file could not be read
-      2  the command line, or a limit on it, is wrong
+      1  a line could not be obeyed, or its store did not answer (those before it were answered), or the
+         file could not be read
+      2  the command line, or a limit or store on it, is wrong
     "#);
 }
 

@@ -6,4 +6,6 @@ mod help;
 mod mistakes;
 mod ops;
 mod replay;
+mod schedules;
+mod stores;
 mod traces;

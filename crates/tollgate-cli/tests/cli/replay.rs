@@ -3,17 +3,30 @@
 use serde_json::Value;
 use std::{
     io::Write,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
+    sync::OnceLock,
 };
+use testkit::RedisServer;
 
-pub(crate) fn tollgate(args: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+/// The Redis that tests share: runs do not meet there.
+pub(crate) fn redis() -> &'static RedisServer {
+    static SERVER: OnceLock<RedisServer> = OnceLock::new();
+    SERVER.get_or_init(RedisServer::start)
+}
+
+/// Starts it, to be written to and read from.
+pub(crate) fn start(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+pub(crate) fn tollgate(args: &[&str], input: &str) -> Output {
+    let mut child = start(args);
     let mut stdin = child.stdin.take().unwrap();
     // Written from a thread of its own: a full pipe on one side must not stop the other.
     let input = input.to_owned();
@@ -35,7 +48,13 @@ pub(crate) struct Replayed {
 }
 
 pub(crate) fn replay(limits: &[&str], lines: &[impl AsRef<str>]) -> Replayed {
+    replay_with(&[], limits, lines)
+}
+
+/// With further arguments.
+pub(crate) fn replay_with(more: &[&str], limits: &[&str], lines: &[impl AsRef<str>]) -> Replayed {
     let mut args = vec!["replay"];
+    args.extend(more);
     args.extend(limits.iter().flat_map(|limit| ["--limit", limit]));
     let input: String = lines.iter().map(|line| format!("{}\n", line.as_ref())).collect();
     let ran = tollgate(&args, &input);
@@ -48,11 +67,20 @@ pub(crate) fn replay(limits: &[&str], lines: &[impl AsRef<str>]) -> Replayed {
     }
 }
 
-/// The answers to lines that are all obeyed.
+/// The answers to lines that are all obeyed, in memory and by a Redis in the same words.
 pub(crate) fn answers(limits: &[&str], lines: &[impl AsRef<str>]) -> Vec<Value> {
     let replayed = replay(limits, lines);
     assert_eq!((replayed.error.as_str(), replayed.code), ("", Some(0)));
     assert_eq!(replayed.answers.len(), lines.iter().filter(|line| !line.as_ref().trim().is_empty()).count());
+
+    let shared = replay_with(&["--store", &redis().url()], limits, lines);
+    let asked = lines.iter().map(AsRef::as_ref).filter(|line| !line.trim().is_empty());
+    for ((line, here), there) in asked.zip(replayed.output.lines()).zip(shared.output.lines()) {
+        assert_eq!(there, here, "Redis and memory differ on {line} of {limits:?}");
+    }
+    assert_eq!((shared.error.as_str(), shared.code), ("", Some(0)));
+    assert_eq!(shared.output, replayed.output);
+    assert_eq!(redis().keys_without_ttl(), [""; 0]);
     replayed.answers
 }
 
