@@ -124,7 +124,7 @@ impl RedisStore {
             _ => return Err(nonsense()),
         };
         if let Some(call) = open.call.take() {
-            let answers: Vec<Answer> = standings.iter().map(Standing::lent).collect();
+            let answers: Vec<Answer> = standings.iter().map(Standing::lent_as_told).collect();
             leasing.desk().ledger.answered(&call, self.now(), &answers);
             self.keep_leases(leasing);
         }
@@ -285,7 +285,7 @@ async fn keep(shared: Weak<crate::store::Shared>, due: Arc<Notify>) {
 
 impl Standing {
     /// What the ledger wants to know of it.
-    fn lent(&self) -> Answer {
+    pub(crate) fn lent_as_told(&self) -> Answer {
         Answer {
             denied: match self.status().decision() {
                 Decision::Deny(retry) => Some(retry),

@@ -34,7 +34,7 @@ mod simulation;
 mod terms;
 
 #[cfg(test)]
-pub(crate) use self::call::{LeaseId, Settlement};
+pub(crate) use self::call::{LeaseId, Settlement, Wish};
 pub(crate) use self::{
     call::{Answer, BucketId, Call, Line, Need},
     ledger::{Ledger, Local},

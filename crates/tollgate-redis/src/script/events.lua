@@ -172,6 +172,7 @@ steps[6] = function()
     if n[4] == 0 then
       return nil
     end
+    st.s1, st.s2 = st.s1 or 0, st.s2 or ''
     return now + life
   end
 

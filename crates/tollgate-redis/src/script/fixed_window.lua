@@ -88,10 +88,11 @@ steps[4] = function()
   -- A lease ends with its window, so that what is used of it is used where it is counted.
   function step.lease(n, st, now, units, life)
     local place, used, ends_in = open(n, st, now)
-    if st.s1 ~= place then
+    -- A lease is no hit: it opens no window that waits for the first one.
+    if n[2] == FIRST_HIT and st.s1 ~= place then
       return nil
     end
-    st.s2 = used + units
+    st.s1, st.s2 = place, used + units
     return now + (ends_in < 0 and life or min(life, ends_in))
   end
 

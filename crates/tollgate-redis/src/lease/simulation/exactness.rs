@@ -7,8 +7,10 @@ use super::{
 };
 use proptest::prelude::*;
 use std::time::Duration;
-use tollgate::{Charge, Decision, FixedWindow, Limit, ManualClock, MemoryStore, Rate, Retry};
-use tollgate::{SlidingCounter, SlidingWindow, Time, TokenBucket};
+use tollgate::{Bounds, Charge, Decision, FixedWindow, Limit, ManualClock, MemoryStore, Rate, Retry};
+use tollgate::{SlidingCounter, SlidingWindow, Time, TokenBucket, WhenFull};
+
+const SMALL: Bounds = Bounds { max_keys: 8, when_full: WhenFull::Evict };
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -20,7 +22,7 @@ enum Step {
 }
 
 impl Numbers {
-    fn limit(&self) -> Limit {
+    pub(super) fn limit(&self) -> Limit {
         let micros = Duration::from_micros;
         match *self {
             Self::Level { earn, price, capacity, initial } => {
@@ -93,7 +95,7 @@ proptest! {
     #[test]
     fn the_model_decides_as_the_memory_store(first in numbers(), steps in steps()) {
         let clock = ManualClock::new();
-        let store = MemoryStore::with_clock(Default::default(), clock.clone());
+        let store = MemoryStore::with_clock(SMALL, clock.clone());
         let handle = store.add(first.limit()).unwrap();
         let (bucket, mut now) = (BucketId(1), 0);
         let mut server = Server::new(4, Duration::from_millis(100), None);

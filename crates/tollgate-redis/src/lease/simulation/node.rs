@@ -219,23 +219,3 @@ fn closing_an_account_settles_what_it_held() {
     assert_eq!(ledger.close(at(2_000), A), None);
     assert_eq!(ledger.decide(at(2_000), &[need(A, 1)]), Local::Ask);
 }
-
-#[test]
-#[ignore = "a measurement; run it in release, with --nocapture"]
-fn print_what_a_local_decision_costs() {
-    let mut ledger = ledger();
-    for bucket in 0..10_000 {
-        lease(&mut ledger, BucketId(SPREAD.wrapping_mul(bucket)), u32::MAX, 1_000);
-    }
-    let rounds = 10_000_000_u64;
-    for (name, keys) in [("one key", 1), ("10 000 keys", 10_000)] {
-        let start = Instant::now();
-        for round in 0..rounds {
-            let bucket = round * 7_919 % keys;
-            let needs = [need(BucketId(SPREAD.wrapping_mul(bucket.into())), 1)];
-            let local = ledger.decide(at(2_000), std::hint::black_box(&needs));
-            assert!(matches!(local, Local::Allow { .. }));
-        }
-        println!("{name}: {} ns a decision", start.elapsed().as_nanos() / u128::from(rounds));
-    }
-}
