@@ -16,6 +16,9 @@ use tollgate::StoreError;
 /// How long a hold lasts that nobody confirms.
 const HOLD: Duration = Duration::from_secs(1);
 
+/// More than any charge took: all of it.
+const ALL: u64 = 1 << 40;
+
 /// The parts of a set that one call can reach, and their places in the set.
 struct Share {
     group: Group,
@@ -64,12 +67,16 @@ impl RedisStore {
         let told = self.ask_each(shares, |_| Verb::Hold { permit, id, micros }).await;
         let passed = |told: &Result<(Vec<usize>, Told), StoreError>| matches!(told, Ok((_, Told::Statuses(standings))) if standings.iter().all(Standing::passes));
         if told.iter().all(passed) {
+            let kept: Vec<Share> = again.iter().map(Share::again).collect();
             let confirmed = self.ask_each(again, |_| Verb::Confirm { id }).await;
-            for told in confirmed {
-                if told?.1.number()? == 0 {
-                    let why = "a hold ran out before it could be confirmed".to_owned();
-                    return Err(StoreError::Unanswered { why });
-                }
+            let is_confirmed = |told: &Result<(Vec<usize>, Told), StoreError>| matches!(told, Ok((_, Told::Number(found))) if *found > 0);
+            if !confirmed.iter().all(is_confirmed) {
+                let sure = kept.into_iter().zip(&told).zip(&confirmed).filter(|(_, told)| is_confirmed(told));
+                self.give_back_confirmed(sure.map(|((share, told), _)| (share, told)));
+                let lost = || StoreError::Unanswered {
+                    why: "a hold ran out before it could be confirmed".to_owned(),
+                };
+                return Err(confirmed.into_iter().find_map(Result::err).unwrap_or_else(lost));
             }
             return in_order(told.into_iter().collect::<Result<_, _>>()?);
         }
@@ -86,6 +93,18 @@ impl RedisStore {
             }
         }
         in_order(answers)
+    }
+
+    /// Takes back what was confirmed of a set that as a whole was not.
+    fn give_back_confirmed<'a>(
+        &self,
+        shares: impl Iterator<Item = (Share, &'a Result<(Vec<usize>, Told), StoreError>)>,
+    ) {
+        for (share, told) in shares {
+            let Ok((_, Told::Statuses(standings))) = told else { continue };
+            let taken = standings.iter().map(|standing| (standing.taken.clone(), ALL)).collect();
+            self.tell(Question { verb: Verb::GiveBack { taken }, parts: share.parts });
+        }
     }
 
     /// Asks every share at once. The answers, each with its places in the set.

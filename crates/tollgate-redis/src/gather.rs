@@ -11,17 +11,19 @@ use crate::{
     limit::Edition,
     link::{Group, Link, LinkError},
     question::{Call, Question, Told, Verb, read_answers},
+    store::whole,
 };
+use redis::Value;
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering::Relaxed},
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
-    time::{SystemTime, UNIX_EPOCH},
+    time::Instant,
 };
 use tokio::sync::oneshot;
 use tollgate::{Clock, ManualClock};
@@ -36,8 +38,8 @@ pub(crate) struct Gatherer {
     lanes: Mutex<HashMap<Group, Lane>>,
     /// Passed in by tests; else the server's own time counts.
     clock: Option<ManualClock>,
-    /// By how many microseconds the server's clock is ahead of ours, as far as we know.
-    ahead: AtomicI64,
+    /// The server's time when it last told us, in microseconds, and when that was. Our own wall clock may be off.
+    told: Mutex<Option<(u64, Instant)>>,
 }
 
 /// What waits for one of the calls that its keys can be in.
@@ -61,7 +63,7 @@ pub(crate) struct Asking {
 
 impl Gatherer {
     pub(crate) fn new(link: Arc<Link>, clock: Option<ManualClock>) -> Self {
-        Self { link, lanes: Mutex::default(), clock, ahead: AtomicI64::new(0) }
+        Self { link, lanes: Mutex::default(), clock, told: Mutex::default() }
     }
 
     pub(crate) const fn link(&self) -> &Arc<Link> {
@@ -118,6 +120,11 @@ impl Gatherer {
 
     async fn answer(self: &Arc<Self>, group: Group, asked: Vec<Asked>) {
         let questions: Vec<&Question> = asked.iter().map(|asked| &asked.question).collect();
+        let mut parts = questions.iter().flat_map(|question| &question.parts);
+        if self.clock.is_none() && self.told().is_none() && parts.any(|part| part.edition.calendar.is_some())
+        {
+            self.ask_the_time(group).await;
+        }
         let call = Call::new(&questions, self.clock.as_ref().map(now_of), |edition| self.bounds(edition));
         let told = match self.link.call(group, &call.keys, &call.argument).await {
             Ok(value) => read_answers(value, &call, &questions).map_err(|_| {
@@ -128,7 +135,7 @@ impl Gatherer {
         };
         match told {
             Ok((now, told)) => {
-                self.ahead.store(now.cast_signed().saturating_sub(wall().cast_signed()), Relaxed);
+                self.hear(now);
                 for (asked, told) in asked.into_iter().zip(told) {
                     self.deliver(group, asked, told);
                 }
@@ -166,12 +173,32 @@ impl Gatherer {
         Some([start, end, then].map(|nanos| nanos / 1_000))
     }
 
-    /// The server's time in microseconds, as far as we know.
-    pub(crate) fn server_time(&self) -> u64 {
-        match &self.clock {
-            Some(clock) => now_of(clock),
-            None => wall().saturating_add_signed(self.ahead.load(Relaxed)),
+    /// What day it is only the server knows. Where it does not say, the call will not be answered either.
+    async fn ask_the_time(&self, group: Group) {
+        if let Ok(Value::Array(time)) = self.link.plain(group, redis::cmd("TIME")).await
+            && let [seconds, micros] = &time[..]
+            && let (Ok(seconds), Ok(micros)) = (whole(seconds), whole(micros))
+        {
+            self.hear(seconds.saturating_mul(1_000_000).saturating_add(micros));
         }
+    }
+
+    /// The server's time in microseconds, as far as we know: a little behind, never ahead.
+    pub(crate) fn server_time(&self) -> u64 {
+        match (&self.clock, self.told()) {
+            (Some(clock), _) => now_of(clock),
+            (None, Some((time, then))) => time.saturating_add(micros_since(then)),
+            (None, None) => 0,
+        }
+    }
+
+    fn told(&self) -> Option<(u64, Instant)> {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what time it is there.
+    fn hear(&self, time: u64) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, Instant::now()));
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<Group, Lane>> {
@@ -245,7 +272,6 @@ fn now_of(clock: &ManualClock) -> u64 {
     clock.now().as_nanos() / 1_000
 }
 
-fn wall() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+fn micros_since(then: Instant) -> u64 {
+    u64::try_from(then.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

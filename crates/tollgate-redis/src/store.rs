@@ -337,7 +337,7 @@ impl Verb {
     }
 }
 
-fn whole(value: &Value) -> Result<u64, StoreError> {
+pub(crate) fn whole(value: &Value) -> Result<u64, StoreError> {
     let text = match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
         Value::Int(integer) => return u64::try_from(*integer).map_err(|_| nonsense()),

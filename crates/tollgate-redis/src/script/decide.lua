@@ -126,6 +126,11 @@ local function decide(op)
     end
   end
   for part = 1, parts do
+    if refused and sts[part].turned and op ~= PEEK then
+      -- A refusal charges nothing; but newer numbers hold from the first who comes with them, or those who come with
+      -- older ones could keep the bucket too empty for anybody else to pass, and go on by theirs.
+      sts[part].dirty = true
+    end
     if refused and tolds[part] < DENY then
       untouch(part)
     end
@@ -324,6 +329,7 @@ verbs[LEASE] = function()
   end
   for part = 1, parts do
     local st, wish, lent, till = sts[part], wishes[part], 0, 0
+    st.dirty = st.dirty or (refused and st.turned)
     if refused and tolds[part] < DENY then
       untouch(part)
     elseif not refused then

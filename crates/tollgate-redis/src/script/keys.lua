@@ -152,6 +152,7 @@ local function agree(st, limit, gen, blob, from)
     st.s1, st.s2, st.s3, st.leases, st.out = nil, nil, nil, 0, 0
   end
   st.at, st.epoch = since, max(now, st.epoch + 1)
+  st.turned = gen < st.gen
 end
 
 -- What a key has used. Where that cannot be read, flaw is -1 (damaged: it will be removed) or -2 (a later format).

@@ -62,8 +62,9 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut lines = self.lines.lock();
-        // The map's and ours: nobody else is there.
-        if Arc::strong_count(&self.line) <= 2 {
+        // Ours goes under the lock: two who leave at once would each count the other, and nobody would clear up.
+        drop(std::mem::take(&mut self.line));
+        if lines.get(&self.bucket).is_some_and(|line| Arc::strong_count(line) == 1) {
             lines.remove(&self.bucket);
         }
     }

@@ -107,9 +107,14 @@ impl RedisStore {
                     Decision::Deny(Retry::WhenReleased) => pause,
                     _ => return Err(TurnError::Refused(status)),
                 };
-                let again = self.now() + after;
+                let mut again = self.now() + after;
                 if again > deadline {
-                    return Err(TurnError::Refused(status));
+                    // Nobody knows when somebody leaves: the last look is when patience ends.
+                    let may_come = matches!(status.decision(), Decision::Deny(Retry::WhenReleased));
+                    if !may_come || self.now() >= deadline {
+                        return Err(TurnError::Refused(status));
+                    }
+                    again = deadline;
                 }
                 if place.as_ref().is_none_or(|place| place.bucket() != refuser.bucket) {
                     place = Some(self.shared.lines.join(&refuser.bucket));
