@@ -57,7 +57,7 @@ pub(crate) fn latency(asks: &[Ask]) -> String {
 pub(crate) fn leased(asks: &[Ask]) -> String {
     let by_lease = asks.iter().filter(|ask| ask.by == By::Lease).count();
     match by_lease {
-        0 => "LEASES NOT IN FORCE".to_owned(),
+        0 => "no lease was in force".to_owned(),
         _ => format!("{:.0}% by lease", by_lease as f64 * 100.0 / asks.len() as f64),
     }
 }
