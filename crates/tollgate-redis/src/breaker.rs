@@ -283,6 +283,7 @@ impl Breaker {
     }
 
     /// Since when it is in this mode.
+    #[cfg(test)]
     pub(crate) const fn since(&self) -> Time {
         self.since
     }

@@ -8,9 +8,10 @@
 //! that it went on without the answer.
 
 use crate::{
+    call::Call,
     limit::Edition,
     link::{Group, Link, LinkError},
-    question::{Call, Question, Told, Verb, read_answers},
+    question::{Question, Told, Verb},
     store::whole,
 };
 use redis::Value;
@@ -127,7 +128,7 @@ impl Gatherer {
         }
         let call = Call::new(&questions, self.clock.as_ref().map(now_of), |edition| self.bounds(edition));
         let told = match self.link.call(group, &call.keys, &call.argument).await {
-            Ok(value) => read_answers(value, &call, &questions).map_err(|_| {
+            Ok(value) => call.read(value, &questions).map_err(|_| {
                 self.link.distrust(group);
                 LinkError::Unanswered { why: "the answer is not one of the script's".into() }
             }),

@@ -13,6 +13,7 @@ mod address;
 mod asking;
 mod breaker;
 mod builder;
+mod call;
 mod failure;
 mod gather;
 mod guard;

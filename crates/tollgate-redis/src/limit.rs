@@ -1,6 +1,9 @@
 //! A limit in a shared store: its name, which means the same to every node, and its numbers as this node knows them.
 
-use crate::{leasing::is_leasable, numbers};
+use crate::{
+    leasing::is_leasable,
+    numbers::{self, Plain},
+};
 use std::{
     fmt,
     sync::{
@@ -45,6 +48,8 @@ pub(crate) struct Edition {
     /// When the limit was first used by anybody, where that matters: looked up in Redis once.
     pub(crate) birth: Birth,
     pub(crate) calendar: Option<Calendar>,
+    /// Its numbers, where the script has a short way for it.
+    pub(crate) plain: Option<Plain>,
 }
 
 /// Whether a limit's birth matters, and when it was.
@@ -148,7 +153,8 @@ impl Edition {
             Numbers::FixedWindow { windows: WindowNumbers::Calendar(calendar), .. } => Some(calendar),
             _ => None,
         };
-        Ok(Self { limit, blob, generation, since, birth, calendar })
+        let plain = numbers::plain(&limit);
+        Ok(Self { limit, blob, generation, since, birth, calendar, plain })
     }
 
     /// Whether turns can be booked as far ahead as a charge may wait: then there is no use in asking again.

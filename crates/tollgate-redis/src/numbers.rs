@@ -55,6 +55,29 @@ pub(crate) fn pack(limit: &Limit) -> Result<Vec<u8>, StoreError> {
     Ok(blob)
 }
 
+/// A bucket of which a key's level is all there is to know, in the script's own small change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain {
+    /// Credits that a microsecond earns.
+    pub(crate) earn: u64,
+    /// Credits that a unit costs.
+    pub(crate) price: u64,
+    pub(crate) capacity: u32,
+    /// Whether a charge that does not wait passes or is refused, nothing else.
+    pub(crate) passes_or_not: bool,
+}
+
+/// The numbers of a limit that the script has a short way for.
+pub(crate) fn plain(limit: &Limit) -> Option<Plain> {
+    match limit.numbers() {
+        Numbers::Bucket(it) if it.initial == it.capacity => {
+            let (earn, price) = by_micros(&it).ok()?;
+            Some(Plain { earn, price, capacity: it.capacity, passes_or_not: it.books })
+        }
+        _ => None,
+    }
+}
+
 /// Whether a key never used depends on when the limit was born.
 pub(crate) fn depends_on_birth(limit: &Limit) -> bool {
     match limit.numbers() {

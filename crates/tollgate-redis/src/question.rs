@@ -1,10 +1,10 @@
 //! What is asked of the script, and what it answers.
 //!
-//! Several questions travel in one call: limits and keys are listed once, and each question names them by their places.
+//! How several travel in one call is in [`call`](crate::call).
 
-use crate::{lease::Line, limit::Edition, packing::List};
+use crate::{lease::Line, limit::Edition, numbers::Plain, packing::List};
 use redis::Value;
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 /// A question about some buckets.
 #[derive(Debug)]
@@ -116,66 +116,29 @@ pub(crate) struct Standing {
     pub(crate) lent: (u64, u64),
 }
 
-/// A call: its keys, and its one argument.
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) keys: Vec<Vec<u8>>,
-    pub(crate) argument: Vec<u8>,
-}
-
 /// The answer is none that the script gives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Garbled;
 
-const FORMAT: u64 = 1;
+impl Question {
+    /// Whether it is a check on buckets of which nothing but the level is known, as far as the asking node can say.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.verb, Verb::Check { .. }) && self.parts.iter().all(|part| part.edition.plain.is_some())
+    }
 
-impl Call {
-    /// Puts questions together. `now` is passed in by tests; `bounds` tells where a calendar's windows are.
-    pub(crate) fn new(
-        questions: &[&Question],
-        now: Option<u64>,
-        bounds: impl Fn(&Edition) -> Option<[u64; 3]>,
-    ) -> Self {
-        let mut editions: Vec<&Arc<Edition>> = Vec::new();
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        let mut edition_of = Vec::new();
-        let mut places: HashMap<&[u8], u64> = HashMap::new();
-        for part in questions.iter().flat_map(|question| &question.parts) {
-            places.entry(&part.key).or_insert_with(|| {
-                let known = editions.iter().position(|edition| Arc::ptr_eq(edition, &part.edition));
-                let place = known.unwrap_or_else(|| {
-                    editions.push(&part.edition);
-                    editions.len() - 1
-                });
-                edition_of.push(place as u64 + 1);
-                keys.push(part.key.clone());
-                keys.len() as u64
-            });
-        }
-        let mut list = List::new();
-        list.number(FORMAT);
-        list.number_or_none(now);
-        list.number(editions.len() as u64);
-        for edition in editions {
-            list.bytes(&edition.blob);
-            list.number(edition.generation);
-            match bounds(edition) {
-                Some(bounds) => list.triple(bounds),
-                None => list.number_or_none(edition.birth.micros()),
-            }
-            list.number_or_none(edition.since);
-        }
-        edition_of.into_iter().for_each(|place| list.number(place));
-        list.number(questions.len() as u64);
-        for question in questions {
-            question.put(&mut list, |part| places.get(part.key.as_slice()).copied().unwrap_or(0));
-        }
-        Self { keys, argument: list.finish() }
+    /// The numbers of the one bucket, where the question is to charge it at once or not at all: equal ones can be answered
+    /// together.
+    pub(crate) fn run(&self) -> Option<(&Part, &Plain)> {
+        let [part] = &self.parts[..] else { return None };
+        let plain = part.edition.plain.as_ref().filter(|plain| plain.passes_or_not)?;
+        let is_now = part.up_to.unwrap_or(0) == 0;
+        let fits = part.cost > 0 && part.cost <= plain.capacity.into();
+        (matches!(self.verb, Verb::Check { .. }) && is_now && fits).then_some((part, plain))
     }
 }
 
 impl Question {
-    fn put(&self, list: &mut List, place: impl Fn(&Part) -> u64) {
+    pub(crate) fn put(&self, list: &mut List, place: impl Fn(&Part) -> u64) {
         list.number(self.verb.number());
         match &self.verb {
             Verb::Check { permit } | Verb::Reserve { permit } => list.number(*permit),
@@ -281,32 +244,15 @@ impl Verb {
     }
 }
 
-/// Reads the answers to questions, in their order; and the server's time.
-pub(crate) fn read_answers(
-    value: Value,
-    call: &Call,
-    questions: &[&Question],
-) -> Result<(u64, Vec<Told>), Garbled> {
-    let Value::Array(values) = value else { return Err(Garbled) };
-    let mut values = values.into_iter();
-    let now = number(values.next())?;
-    let answers =
-        questions.iter().map(|question| read_one(&mut values, call, question)).collect::<Result<_, _>>()?;
-    match values.next() {
-        None => Ok((now, answers)),
-        Some(_) => Err(Garbled),
-    }
-}
-
-fn read_one(
+pub(crate) fn read_one(
     values: &mut impl Iterator<Item = Value>,
-    call: &Call,
+    keys: &[Vec<u8>],
     question: &Question,
+    first: i64,
 ) -> Result<Told, Garbled> {
-    let first = integer(values.next())?;
     if first < 0 {
         let place = usize::try_from(number(values.next())?).unwrap_or(usize::MAX);
-        let key = place.checked_sub(1).and_then(|place| call.keys.get(place)).ok_or(Garbled)?;
+        let key = place.checked_sub(1).and_then(|place| keys.get(place)).ok_or(Garbled)?;
         let part = question.parts.iter().position(|part| part.key == *key).ok_or(Garbled)?;
         return Ok(Told::Flawed(part, if first == -1 { Flaw::Damaged } else { Flaw::TooNew }));
     }
@@ -338,14 +284,14 @@ fn read_one(
     Ok(Told::Statuses(standings))
 }
 
-fn integer(value: Option<Value>) -> Result<i64, Garbled> {
+pub(crate) fn integer(value: Option<Value>) -> Result<i64, Garbled> {
     match value {
         Some(Value::Int(integer)) => Ok(integer),
         _ => Err(Garbled),
     }
 }
 
-fn number(value: Option<Value>) -> Result<u64, Garbled> {
+pub(crate) fn number(value: Option<Value>) -> Result<u64, Garbled> {
     u64::try_from(integer(value)?).map_err(|_| Garbled)
 }
 

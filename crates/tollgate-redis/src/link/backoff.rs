@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt: at once, then doubling from a floor to a ceiling.
+//! How long to wait before the next attempt: doubling from a floor to a ceiling.
 //!
 //! Every pause is drawn from the upper half of its range, so that the gateways of a fleet that lost the same server at the
 //! same moment do not come back at the same moment.
@@ -17,19 +17,19 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) fn new(floor: Duration, ceiling: Duration) -> Self {
-        Self { floor, ceiling, next: Duration::ZERO }
+        Self { floor, ceiling, next: floor }
     }
 
     /// The pause before the next attempt.
     pub(super) fn pause(&mut self) -> Duration {
         let pause = self.next;
-        self.next = (pause * 2).clamp(self.floor, self.ceiling);
+        self.next = pause.saturating_mul(2).min(self.ceiling);
         pause / 2 + (pause / 2).mul_f64(random())
     }
 
-    /// What was tried has worked for a while: the next attempt is made at once.
+    /// What was tried has worked: pauses begin short again.
     pub(super) fn reset(&mut self) {
-        self.next = Duration::ZERO;
+        self.next = self.floor;
     }
 }
 
@@ -43,11 +43,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_once_then_doubling_then_level() {
+    fn doubling_then_level() {
         let (floor, ceiling) = (Duration::from_millis(10), Duration::from_secs(1));
         let mut backoff = Backoff::new(floor, ceiling);
         for _ in 0..2 {
-            assert_eq!(backoff.pause(), Duration::ZERO);
             for full in [10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000].map(Duration::from_millis) {
                 let pause = backoff.pause();
                 assert!(pause >= full / 2 && pause <= full, "{pause:?} of {full:?}");

@@ -52,6 +52,9 @@ pub(crate) struct Settings {
     pub(crate) connect_within: Duration,
     /// How long an answer may be owed without anything coming in, before a connection is given up.
     pub(crate) silent_for: Duration,
+    /// A connection that nothing was read from for so long is asked for a sign of life. Or else a peer that vanished while
+    /// nobody called would be found out by the first who do.
+    pub(crate) idle_for: Duration,
     /// The first pause between attempts to connect.
     pub(crate) pause_from: Duration,
     /// The longest pause between attempts to connect.
@@ -65,6 +68,7 @@ impl Default for Settings {
         Self {
             connect_within: Duration::from_secs(1),
             silent_for: Duration::from_secs(1),
+            idle_for: Duration::from_secs(5),
             pause_from: Duration::from_millis(10),
             pause_to: Duration::from_secs(1),
             ask_sentinels_every: Duration::from_secs(1),

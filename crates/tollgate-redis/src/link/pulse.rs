@@ -110,9 +110,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Felt<S> {
     ) -> Poll<io::Result<()>> {
         let had = buf.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > had {
-            self.pulse.reads.fetch_add(1, Relaxed);
-            self.pulse.is_owed.store(false, Relaxed);
+        match &result {
+            Poll::Ready(Ok(())) if buf.filled().len() > had => {
+                self.pulse.reads.fetch_add(1, Relaxed);
+                self.pulse.is_owed.store(false, Relaxed);
+            }
+            // Said here, and not by the pump when it is done: by then calls may have gone into a queue that nobody reads.
+            Poll::Ready(Ok(())) => self.pulse.end("the server closed the connection"),
+            Poll::Ready(Err(_)) => self.pulse.end("the connection broke"),
+            Poll::Pending => {}
         }
         result
     }
@@ -121,8 +127,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Felt<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        if matches!(result, Poll::Ready(Ok(1..))) {
-            self.pulse.is_owed.store(true, Relaxed);
+        match &result {
+            Poll::Ready(Ok(_)) => self.pulse.is_owed.store(true, Relaxed),
+            Poll::Ready(Err(_)) => self.pulse.end("the connection broke"),
+            Poll::Pending => {}
         }
         result
     }

@@ -52,10 +52,6 @@ enum State {
 /// A connection that lived for so long was a good one: when it is lost, the next attempt is made at once.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// A connection that nothing was read from for so long is asked for a sign of life. Or else a peer that vanished while nobody
-/// called would be found out by the first who do.
-const IDLE: Duration = Duration::from_secs(5);
-
 impl Server {
     pub(super) fn new(finder: Finder, settings: Settings) -> Self {
         let shared = Shared { finder, settings, state: watch::Sender::new(State::Asleep) };
@@ -160,6 +156,7 @@ async fn keep(shared: Arc<Shared>) {
                 tracing::warn!(server = %wire.peer, why = wire.ending(), "lost Redis");
                 if up_since.elapsed() >= STEADY {
                     backoff.reset();
+                    continue;
                 }
                 wire.ending().to_owned()
             }
@@ -171,17 +168,15 @@ async fn keep(shared: Arc<Shared>) {
                 why
             }
         };
-        let pause = backoff.pause();
-        if !pause.is_zero() {
-            shared.state.send_replace(State::Down(why.into()));
-            sleep(pause).await;
-        }
+        shared.state.send_replace(State::Down(why.into()));
+        sleep(backoff.pause()).await;
     }
 }
 
 /// Stays with a wire until it is over, or until there is a better one.
 async fn stay(shared: &Shared, wire: &Wire, mut pump: Pump) -> Option<(Wire, Pump)> {
-    let (mut ping_at, mut reads) = (Instant::now() + IDLE, 0);
+    let idle = shared.settings.idle_for;
+    let (mut ping_at, mut reads) = (Instant::now() + idle, 0);
     let mut elsewhere = std::pin::pin!(shared.finder.elsewhere(&wire.peer));
     loop {
         tokio::select! {
@@ -196,7 +191,7 @@ async fn stay(shared: &Shared, wire: &Wire, mut pump: Pump) -> Option<(Wire, Pum
                     // Its silence is what the pump looks for. Nobody waits for the answer here.
                     let _ = timeout(shared.settings.silent_for, wire.send(&redis::cmd("PING"))).await;
                 }
-                (ping_at, reads) = (Instant::now() + IDLE, wire.reads());
+                (ping_at, reads) = (Instant::now() + idle, wire.reads());
             }
         }
     }

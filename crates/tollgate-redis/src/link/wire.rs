@@ -181,18 +181,18 @@ impl Wire {
     fn enter(&self) -> Result<Waiting<'_>, LinkError> {
         match self.pulse.is_open() {
             true => Ok(self.pulse.wait()),
-            false => Err(LinkError::not_sent(self.pulse.ending().unwrap_or(CLOSED))),
+            false => Err(LinkError::not_sent(self.ending())),
         }
     }
 
-    /// What was handed over and came back as an error may have been written: nobody can tell any more.
+    /// What was handed over and came back as an error may have been written: nobody can tell any more. Nor is there an error
+    /// that a connection survives.
     fn unanswered(&self, error: &redis::RedisError) -> LinkError {
-        let why = match (error.kind(), self.pulse.ending()) {
-            (redis::ErrorKind::Parse, _) => "the server sent what is no answer".into(),
-            (_, Some(ending)) => ending.into(),
-            (_, None) => error.to_string().into(),
-        };
-        LinkError::Unanswered { why }
+        self.pulse.end(match error.kind() {
+            redis::ErrorKind::Parse => "the server sent what is no answer",
+            _ => CLOSED,
+        });
+        LinkError::Unanswered { why: self.ending().into() }
     }
 
     /// How often the script's text was sent here so far.

@@ -1,6 +1,7 @@
 -- The questions, one after the other, on states that are read once and written once.
 
-local answers, answered = { now }, 1
+local answered = 1
+answers = { now }
 local function answer(value)
   answered = answered + 1
   answers[answered] = value
@@ -100,7 +101,7 @@ local function make(part, permit, life)
 end
 
 local CHECK, PEEK, RESERVE, GIVE_BACK, REFUND, RESET, GRANT, BAN = 1, 2, 3, 4, 5, 6, 7, 8
-local LEAVE, RENEW, OWE, HOLD, CONFIRM, ABANDON, LEASE = 9, 10, 11, 12, 13, 14, 15
+local LEAVE, RENEW, OWE, HOLD, CONFIRM, ABANDON, LEASE, RUN = 9, 10, 11, 12, 13, 14, 15, 16
 
 -- All parts are charged, or none is.
 local function decide(op)
@@ -152,6 +153,15 @@ local function decide(op)
   end
 end
 
+-- So many equal checks.
+local function decide_again_and_again()
+  local count, from = take(), place
+  for _ = 1, count do
+    place = from
+    decide(CHECK)
+  end
+end
+
 -- One state, for what concerns a single key.
 local function sound_state()
   local st = state_of(take())
@@ -182,6 +192,7 @@ end
 
 local verbs = {}
 verbs[CHECK], verbs[PEEK], verbs[RESERVE], verbs[HOLD] = decide, decide, decide, decide
+verbs[RUN] = decide_again_and_again
 
 verbs[GIVE_BACK] = function()
   for _ = 1, take() do

@@ -11,15 +11,6 @@ local PASSED_IN_TTL = 3600000
 
 local pack, unpack = cmsgpack.pack, cmsgpack.unpack
 
--- The argument is one flat list: format, now or -1, limits, which limit each key is of, questions. A limit is its numbers, its
--- generation, when it was born (-1 if that does not matter; of a calendar the windows) and since when it is so (-1: unknown).
-local arg = unpack(ARGV[1])
-local now, passed_in = arg[2], true
-if now < 0 then
-  local time = redis.call('TIME')
-  now, passed_in = time[1] * 1000000 + time[2], false
-end
-
 local place = 3
 local function take()
   local value = arg[place]

@@ -1,10 +1,11 @@
 //! The one script that decides: the steps of `crates/tollgate/src/step` restated, a file each, and the questions around them.
 //!
-//! The parts are one text to Redis. A step's functions are made when a call first needs that kind of limit, since whatever
+//! The parts are one text to Redis. `short.lua` comes first: it answers plain checks on buckets, and nothing after it is run then. A step's functions are made when a call first needs that kind of limit, since whatever
 //! stands at the top is made anew for every call.
 
 /// What Redis runs.
 pub(crate) const SCRIPT: &str = concat!(
+    include_str!("short.lua"),
     include_str!("arithmetic.lua"),
     include_str!("bucket.lua"),
     include_str!("interval.lua"),

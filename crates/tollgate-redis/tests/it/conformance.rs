@@ -1,6 +1,6 @@
 //! The same charges at the same times give the same answers in memory and in Redis, to the last hint.
 
-use crate::server::server;
+use crate::{crowd::join_all, server::server};
 use proptest::prelude::*;
 use std::time::Duration;
 use tollgate::{
@@ -14,6 +14,8 @@ const KEYS: [&str; 3] = ["alice", "bob", "{carol}:%"];
 #[derive(Clone, Debug)]
 enum Op {
     Check(Vec<Part>),
+    /// So many equal checks at once.
+    Crowd(Part, usize),
     Peek(Vec<Part>),
     Refund(usize, usize, u32),
     Reset(usize, usize),
@@ -139,6 +141,7 @@ fn ops() -> impl Strategy<Value = Op> {
     let place = || (0..3_usize, 0..KEYS.len());
     prop_oneof![
         12 => parts().prop_map(Op::Check),
+        2 => (parts(), 2_usize..40).prop_map(|(parts, count)| Op::Crowd(parts[0].clone(), count)),
         2 => parts().prop_map(Op::Peek),
         1 => (place(), 1_u32..5).prop_map(|((limit, key), units)| Op::Refund(limit, key, units)),
         1 => place().prop_map(|(limit, key)| Op::Reset(limit, key)),
@@ -164,6 +167,7 @@ struct Side<S: Store> {
 #[derive(Debug, PartialEq)]
 enum Answer {
     Set { decision: Decision, denied_by: Option<usize>, statuses: Vec<Standing>, holds: bool },
+    Crowd(Vec<String>),
     Left(u32),
     Renewed(bool),
     Done,
@@ -207,6 +211,23 @@ impl<S: Store> Side<S> {
                     self.permits.push((parts.clone(), permit));
                 }
                 Ok(Answer::of(set))
+            }
+            Op::Crowd(part, count) => {
+                let parts = vec![part.clone()];
+                let charges = self.charges(&parts);
+                let asked: Vec<_> = (0..*count).map(|_| self.store.check(&charges)).collect();
+                let mut told = Vec::new();
+                for set in join_all(asked).await {
+                    let set = set?;
+                    // Whoever of a crowd holds a slot is nobody's business here.
+                    if let Some(permit) = set.permit() {
+                        self.store.leave(&charges, permit).await?;
+                    }
+                    told.push(format!("{:?}", Answer::of(set)));
+                }
+                // Who came first nobody can say, only what was told.
+                told.sort();
+                Ok(Answer::Crowd(told))
             }
             Op::Peek(parts) => Ok(Answer::of(self.store.peek(&self.charges(parts)).await?)),
             Op::Refund(limit, at, units) => {

@@ -1,6 +1,7 @@
 //! The store from outside, against real servers.
 
 mod conformance;
+mod crowd;
 mod generations;
 mod leases;
 mod server;

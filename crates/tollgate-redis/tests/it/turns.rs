@@ -1,6 +1,6 @@
 //! Turns booked in Redis: reserved, waited for, given back.
 
-use crate::server::server;
+use crate::{crowd::join_all, server::server};
 use std::time::{Duration, Instant};
 use tollgate::{
     Charge, Concurrency, Decision, FixedWindow, Limit, ManualClock, Rate, SmoothWarmingUp, Store, TokenBucket,
@@ -151,24 +151,6 @@ fn whoever_waits_goes_when_its_turn_comes() {
             assert!(matches!(late, Err(TurnError::Refused(_))), "{name}: {late:?}");
         }
     });
-}
-
-/// Awaits all of them at once.
-async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut pending: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(|context| {
-        for (future, output) in pending.iter_mut().filter(|(_, output)| output.is_none()) {
-            if let std::task::Poll::Ready(ready) = future.as_mut().poll(context) {
-                *output = Some(ready);
-            }
-        }
-        match pending.iter().all(|(_, output)| output.is_some()) {
-            true => std::task::Poll::Ready(()),
-            false => std::task::Poll::Pending,
-        }
-    })
-    .await;
-    pending.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 #[test]

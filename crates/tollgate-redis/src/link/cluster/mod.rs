@@ -181,7 +181,7 @@ impl Drop for Cluster {
 /// A node that can be asked.
 #[derive(Clone, Debug)]
 struct Node {
-    host: Host,
+    host: Arc<Host>,
     server: Arc<Server>,
 }
 
@@ -193,7 +193,7 @@ impl Shared {
             let finder = Finder::Fixed { host: host.clone(), dialling, patience };
             Arc::new(Server::new(finder, self.settings.clone()))
         }));
-        Node { host, server }
+        Node { host: Arc::new(host), server }
     }
 
     fn nodes(&self) -> MutexGuard<'_, HashMap<Host, Arc<Server>>> {

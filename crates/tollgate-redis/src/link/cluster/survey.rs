@@ -94,7 +94,7 @@ async fn survey(shared: &Arc<Shared>) -> Result<Map, String> {
 fn candidates(shared: &Shared) -> Vec<Host> {
     let mut nodes: Vec<Node> = known(shared).map_or_else(Vec::new, |map| map.nodes().to_vec());
     nodes.sort_by_key(|node| !node.server.is_up());
-    let mut hosts: Vec<Host> = nodes.into_iter().map(|node| node.host).collect();
+    let mut hosts: Vec<Host> = nodes.iter().map(|node| (*node.host).clone()).collect();
     for seed in &shared.seeds {
         if !hosts.contains(seed) {
             hosts.push(seed.clone());

@@ -124,6 +124,23 @@ async fn down_at_start_then_up() {
     println!("down at start, then up: {took:?}");
 }
 
+/// Nobody says no, and nobody says anything else: a caller waits for one attempt, not for the next as well.
+#[tokio::test]
+async fn a_server_that_takes_connections_and_says_nothing() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.port());
+    proxy.black_hole();
+    let connect_within = Duration::from_millis(300);
+    let link = link_with(&proxy.url(), Settings { connect_within, ..Settings::default() });
+    let begun = Instant::now();
+    match link.count("k", "a").await {
+        Err(LinkError::NotSent { why }) => assert!(why.ends_with("no connection in time"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    let took = begun.elapsed();
+    assert!((Duration::from_millis(300)..Duration::from_millis(550)).contains(&took), "{took:?}");
+}
+
 /// However many callers there are and however often they ask, attempts keep to their pace.
 #[tokio::test]
 async fn a_server_that_is_down_is_not_stormed() {

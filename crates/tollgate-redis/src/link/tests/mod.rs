@@ -5,7 +5,6 @@
 mod cluster;
 mod connecting;
 mod faults;
-mod figures;
 mod forgotten;
 mod hostile;
 mod sentinels;
