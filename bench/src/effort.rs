@@ -26,6 +26,10 @@ pub(crate) struct Effort {
     pub(crate) waiters: usize,
     /// Rounds in which they are watched.
     pub(crate) waiters_rounds: usize,
+    /// Rounds of asking Redis, and how long one is, in milliseconds: server and client share the cores, so that a round has
+    /// to be many time slices long.
+    pub(crate) shared_rounds: usize,
+    pub(crate) shared_millis: usize,
 }
 
 impl Effort {
@@ -43,6 +47,8 @@ impl Effort {
             crowd_millis: 800,
             waiters: 10_000,
             waiters_rounds: 3,
+            shared_rounds: 21,
+            shared_millis: 200,
         }
     }
 
@@ -60,6 +66,8 @@ impl Effort {
             crowd_millis: 200,
             waiters: 1_000,
             waiters_rounds: 1,
+            shared_rounds: 1,
+            shared_millis: 20,
         }
     }
 

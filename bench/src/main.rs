@@ -6,8 +6,9 @@
 //!
 //! Every comparison alternates ours and the peer within one process, so that a busy machine slows both; a figure is the
 //! median of the rounds, a ratio the median of the rounds' ratios. Memory, floods, instruction counts and crowds that
-//! wait are taken in child processes of this same binary. A full run writes `results/library.json`; `--quick` (a smoke run, its figures
-//! mean nothing) and `--only` write `results/partial.json`.
+//! wait are taken in child processes of this same binary. A full run writes `results/library.json` and, of limits shared
+//! through Redis, `results/redis.json`; `--quick` (a smoke run, its figures mean nothing) and `--only` write
+//! `results/partial.json`.
 
 mod child;
 mod direct;
@@ -20,7 +21,9 @@ mod latency;
 mod measure;
 mod memory;
 mod report;
+mod rows;
 mod set;
+mod shared;
 mod subject;
 mod waiting;
 
@@ -45,17 +48,28 @@ fn main() -> ExitCode {
         }
     }
     let whole = only.is_none() && !effort.is_quick();
-    let mut report = Report::new(only, &effort);
-    report.header(&effort);
-    direct::run(&mut report, &effort);
-    keyed::run(&mut report, &effort);
-    set::run(&mut report, &effort);
-    latency::run(&mut report, &effort);
-    memory::run(&mut report, &effort);
-    flood::run(&mut report, &effort);
-    instructions::run(&mut report, &effort);
-    waiting::run(&mut report, &effort);
-    report.finish(if whole { "library.json" } else { "partial.json" })
+    let mut library = Report::new(only.clone(), &effort);
+    let mut redis = Report::new(only, &effort);
+    library.header(&effort);
+    direct::run(&mut library, &effort);
+    keyed::run(&mut library, &effort);
+    set::run(&mut library, &effort);
+    latency::run(&mut library, &effort);
+    memory::run(&mut library, &effort);
+    flood::run(&mut library, &effort);
+    instructions::run(&mut library, &effort);
+    waiting::run(&mut library, &effort);
+    if !whole {
+        shared::run(&mut redis, &effort);
+        return library.and(redis).finish("partial.json");
+    }
+    // Before Redis is asked: what went wrong there would take the library's figures along.
+    let written = library.finish("library.json");
+    shared::run(&mut redis, &effort);
+    match redis.finish("redis.json") {
+        ExitCode::SUCCESS => written,
+        failed => failed,
+    }
 }
 
 fn usage() -> ExitCode {

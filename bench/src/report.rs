@@ -27,6 +27,8 @@ struct Row {
 pub(crate) enum Target {
     /// Ours at most this many times the peer's.
     Ratio(f64),
+    /// Ours at least this many times the peer's.
+    Times(f64),
     /// Ours at most this.
     Ours(f64),
 }
@@ -51,7 +53,7 @@ impl Report {
         println!("Machine: {}.", machine());
         println!(
             "Figures are medians of {} short rounds, in which ours and the peer take turns; ratios are medians of the \
-             rounds' ratios. Below 1 ours is cheaper; of shares served, above 1 is better.",
+             rounds' ratios. Below 1 ours is cheaper; of shares served and of decisions a second, above 1 is better.",
             effort.rounds
         );
         println!(
@@ -84,6 +86,12 @@ impl Report {
         println!("{what:<72} left out: {why}");
     }
 
+    /// With another report's rows behind its own.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.rows.extend(other.rows);
+        self
+    }
+
     /// Writes the rows beside the package and says how many targets were missed.
     pub(crate) fn finish(self, file: &str) -> ExitCode {
         let missed: Vec<&Row> = self.rows.iter().filter(|row| row.reached() == Some(false)).collect();
@@ -109,6 +117,7 @@ impl Row {
     fn reached(&self) -> Option<bool> {
         Some(match self.target? {
             Target::Ratio(most) => self.pair.ratio <= most,
+            Target::Times(least) => self.pair.ratio >= least,
             // As printed: resident memory comes in pages.
             Target::Ours(most) => (self.pair.ours * 100.0).round() / 100.0 <= most,
         })
@@ -119,6 +128,7 @@ impl Row {
         match self.target {
             None => String::new(),
             Some(Target::Ratio(most)) => format!("ratio <= {most} {word}"),
+            Some(Target::Times(least)) => format!("ratio >= {least} {word}"),
             Some(Target::Ours(most)) => format!("ours <= {most} {word}"),
         }
     }

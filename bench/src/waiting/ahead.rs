@@ -7,14 +7,12 @@
 //! Bytes are resident ones, over what as many tasks take that wait for nothing. Processor time to come includes that of
 //! making the task.
 
-use super::{
-    rows::{self, Row},
-    turns::{Numbers, Outcome, Patient, Turns, full_log},
-};
+use super::turns::{Numbers, Outcome, Patient, Turns, full_log};
 use crate::{
     child::{self, processor_time, resident_bytes},
     effort::{Effort, short},
     report::Report,
+    rows::{self, Row},
 };
 use std::{
     future::{Future, pending},
@@ -58,6 +56,7 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
                 ours: ours.to_owned(),
                 peer: peer.to_owned(),
                 figure,
+                target: None,
             });
         }
     }

@@ -14,14 +14,12 @@
 //! millisecond; and once more by its side with ten times the interval, refill and burst, which suits it better: it then
 //! wakes a crowd at a time, and less often. What is the timer's and the runtime's own shows next to bare timers.
 
-use super::{
-    rows::{self, Row},
-    turns::{Numbers, Outcome, Turns},
-};
+use super::turns::{Numbers, Outcome, Turns};
 use crate::{
     child::{self, processor_time},
     effort::{Effort, short},
     report::Report,
+    rows::{self, Row},
 };
 use std::{
     future::{Future, poll_fn},
@@ -89,6 +87,7 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
                 ours: format!("{OURS}, {runtime}"),
                 peer: format!("{peer}, {runtime}"),
                 figure,
+                target: None,
             });
         }
     }

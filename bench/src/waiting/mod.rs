@@ -12,7 +12,6 @@ pub(crate) mod ahead;
 mod at_once;
 pub(crate) mod crowd;
 mod giving_up;
-mod rows;
 mod turns;
 
 use crate::{effort::Effort, report::Report};

@@ -1,24 +1,28 @@
 //! Several subjects in turn, several figures each: the rows that hold two of them side by side.
 
-use crate::{measure::Pair, report::Report};
+use crate::{
+    measure::Pair,
+    report::{Report, Target},
+};
 use std::collections::BTreeMap;
 
 /// One figure of two subjects.
-pub(super) struct Row {
-    pub(super) name: String,
-    pub(super) unit: &'static str,
-    pub(super) ours: String,
-    pub(super) peer: String,
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) unit: &'static str,
+    pub(crate) ours: String,
+    pub(crate) peer: String,
     /// Which of a subject's figures.
-    pub(super) figure: usize,
+    pub(crate) figure: usize,
+    pub(crate) target: Option<Target>,
 }
 
 /// Runs the subjects of all wanted rows once a round, beginning with another one every time.
-pub(super) fn measure(
+pub(crate) fn measure(
     report: &mut Report,
     rounds: usize,
     mut rows: Vec<Row>,
-    run: impl Fn(&str) -> Vec<f64>,
+    mut run: impl FnMut(&str) -> Vec<f64>,
 ) {
     rows.retain(|row| report.wants(&row.name));
     let mut subjects: Vec<&str> = rows.iter().flat_map(|row| [&*row.ours, &*row.peer]).collect();
@@ -31,6 +35,6 @@ pub(super) fn measure(
     }
     for row in &rows {
         let figures = seen.iter().map(|round| (round[&*row.ours][row.figure], round[&*row.peer][row.figure]));
-        report.compare(&row.name, row.unit, Pair::of(&figures.collect::<Vec<_>>()), None);
+        report.compare(&row.name, row.unit, Pair::of(&figures.collect::<Vec<_>>()), row.target);
     }
 }
