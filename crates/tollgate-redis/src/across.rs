@@ -3,6 +3,10 @@
 //! Every slot's part of the set is charged as a hold, all at once. If all of them passed, the holds are confirmed, and only
 //! then the set is. If one refused, the others are given back. A hold that nobody confirms is given back by time, so that a
 //! node that dies in between costs nobody anything for good; until then it may make others refuse who would have passed.
+//!
+//! Holding and confirming is a task of its own, within one timeout for both: an asker that is gone in the middle would leave
+//! a set that is made in part, or made for nobody. What was made for nobody is given back. So is what was confirmed where
+//! the rest could not be; where a server did not say whether it confirmed, its part may stay charged.
 
 use crate::{
     asking::nonsense,
@@ -11,13 +15,11 @@ use crate::{
     store::RedisStore,
 };
 use std::time::Duration;
+use tokio::{sync::oneshot, time::Instant};
 use tollgate::StoreError;
 
 /// How long a hold lasts that nobody confirms.
 const HOLD: Duration = Duration::from_secs(1);
-
-/// More than any charge took: all of it.
-const ALL: u64 = 1 << 40;
 
 /// The parts of a set that one call can reach, and their places in the set.
 struct Share {
@@ -38,51 +40,59 @@ impl RedisStore {
             };
         }
         match verb {
-            Verb::Check { permit } | Verb::Reserve { permit } => self.hold_and_confirm(shares, permit).await,
+            Verb::Check { permit } | Verb::Reserve { permit } => self.crossing(shares, permit).await,
             Verb::Leave { .. } | Verb::Renew { .. } => {
                 let mut sum = 0;
-                for told in self.ask_each(shares, |_| verb.clone()).await {
+                for told in self.ask_each(shares, self.deadline(), |_| verb.clone()).await {
                     sum += told?.1.number()?;
                 }
                 Ok(Told::Number(sum))
             }
             Verb::GiveBack { taken } => {
                 let of = |share: &Share| Verb::GiveBack { taken: pick(&taken, &share.places) };
-                for told in self.ask_each(shares, of).await {
+                for told in self.ask_each(shares, self.deadline(), of).await {
                     told?;
                 }
                 Ok(Told::Number(0))
             }
             verb => {
-                let told = self.ask_each(shares, |_| verb.clone()).await;
+                let told = self.ask_each(shares, self.deadline(), |_| verb.clone()).await;
                 in_order(told.into_iter().collect::<Result<_, _>>()?)
             }
         }
     }
 
+    /// Has a set held and confirmed; dropped meanwhile, it is given back.
+    async fn crossing(&self, shares: Vec<Share>, permit: u64) -> Result<Told, StoreError> {
+        let (sender, answer) = oneshot::channel();
+        let mut crossing = Crossing { store: self.clone(), parts: set_of(&shares), answer };
+        let (store, parts) = (self.clone(), crossing.parts.clone());
+        tokio::spawn(async move {
+            let told = store.hold_and_confirm(shares, permit).await;
+            if let Err(Ok(told)) = sender.send(told) {
+                store.give_back(parts, told);
+            }
+        });
+        (&mut crossing.answer).await.unwrap_or_else(|_| Err(nonsense()))
+    }
+
     async fn hold_and_confirm(&self, shares: Vec<Share>, permit: u64) -> Result<Told, StoreError> {
         let id = self.draw();
         let micros = HOLD.as_micros() as u64;
+        let deadline = self.deadline();
         let again: Vec<Share> = shares.iter().map(Share::again).collect();
-        let told = self.ask_each(shares, |_| Verb::Hold { permit, id, micros }).await;
-        let passed = |told: &Result<(Vec<usize>, Told), StoreError>| matches!(told, Ok((_, Told::Statuses(standings))) if standings.iter().all(Standing::passes));
-        if told.iter().all(passed) {
-            let kept: Vec<Share> = again.iter().map(Share::again).collect();
-            let confirmed = self.ask_each(again, |_| Verb::Confirm { id }).await;
-            let is_confirmed = |told: &Result<(Vec<usize>, Told), StoreError>| matches!(told, Ok((_, Told::Number(found))) if *found > 0);
-            if !confirmed.iter().all(is_confirmed) {
-                let sure = kept.into_iter().zip(&told).zip(&confirmed).filter(|(_, told)| is_confirmed(told));
-                self.give_back_confirmed(sure.map(|((share, told), _)| (share, told)));
-                let lost = || StoreError::Unanswered {
-                    why: "a hold ran out before it could be confirmed".to_owned(),
-                };
-                return Err(confirmed.into_iter().find_map(Result::err).unwrap_or_else(lost));
-            }
+        let told = self.ask_each(shares, deadline, |_| Verb::Hold { permit, id, micros }).await;
+        if told.iter().all(Share::passed) {
+            return self.confirm(again, told.into_iter().flatten().collect(), deadline, id).await;
+        }
+        // Whoever holds something, or may, gives it back. An error among the answers is the set's, at once.
+        let held =
+            again.into_iter().zip(&told).filter(|(_, told)| Share::may_hold(told)).map(|(share, _)| share);
+        if told.iter().any(Result::is_err) {
+            held.for_each(|share| self.tell(Question { verb: Verb::Abandon { id }, parts: share.parts }));
             return in_order(told.into_iter().collect::<Result<_, _>>()?);
         }
-        // Whoever holds something, or may, gives it back. An error among the answers is the set's.
-        let held = again.into_iter().zip(&told).filter(|(_, told)| told.is_err() || passed(told));
-        let untouched = self.ask_each(held.map(|(share, _)| share).collect(), |_| Verb::Abandon { id }).await;
+        let untouched = self.ask_each(held.collect(), deadline, |_| Verb::Abandon { id }).await;
         let mut answers: Vec<(Vec<usize>, Told)> = told.into_iter().collect::<Result<_, _>>()?;
         for (places, idle) in untouched.into_iter().flatten() {
             let Told::Statuses(idle) = idle else { continue };
@@ -95,15 +105,39 @@ impl RedisStore {
         in_order(answers)
     }
 
-    /// Takes back what was confirmed of a set that as a whole was not.
-    fn give_back_confirmed<'a>(
+    async fn confirm(
         &self,
-        shares: impl Iterator<Item = (Share, &'a Result<(Vec<usize>, Told), StoreError>)>,
-    ) {
-        for (share, told) in shares {
-            let Ok((_, Told::Statuses(standings))) = told else { continue };
-            let taken = standings.iter().map(|standing| (standing.taken.clone(), ALL)).collect();
-            self.tell(Question { verb: Verb::GiveBack { taken }, parts: share.parts });
+        shares: Vec<Share>,
+        held: Vec<(Vec<usize>, Told)>,
+        deadline: Instant,
+        id: u64,
+    ) -> Result<Told, StoreError> {
+        let parts: Vec<Vec<Part>> = shares.iter().map(|share| share.parts.clone()).collect();
+        let confirmed = self.ask_each(shares, deadline, |_| Verb::Confirm { id }).await;
+        let is_made: Vec<_> =
+            confirmed.into_iter().map(|told| told.and_then(|(_, told)| Ok(told.number()? > 0))).collect();
+        if is_made.iter().all(|made| matches!(made, Ok(true))) {
+            return in_order(held);
+        }
+        let mut error = None;
+        for ((parts, (_, held)), made) in parts.into_iter().zip(held).zip(is_made) {
+            match made {
+                Ok(true) => self.give_back(parts, held),
+                Ok(false) => {}
+                Err(why) => error = error.or(Some(why)),
+            }
+        }
+        let ran_out = || "a hold ran out before it could be confirmed".to_owned();
+        Err(error.unwrap_or_else(|| StoreError::Unanswered { why: ran_out() }))
+    }
+
+    /// Gives back what these parts took, without waiting for it.
+    fn give_back(&self, parts: Vec<Part>, told: Told) {
+        if let Told::Statuses(standings) = told
+            && standings.iter().all(Standing::passes)
+        {
+            let taken = standings.into_iter().map(|standing| (standing.taken, ALL)).collect();
+            self.tell(Question { verb: Verb::GiveBack { taken }, parts });
         }
     }
 
@@ -111,15 +145,16 @@ impl RedisStore {
     async fn ask_each(
         &self,
         shares: Vec<Share>,
+        deadline: Instant,
         verb: impl Fn(&Share) -> Verb,
-    ) -> Vec<Result<(Vec<usize>, Told), StoreError>> {
+    ) -> Vec<Answer> {
         // All are sent before the first answer is awaited.
         let asked: Vec<_> = shares
             .into_iter()
             .map(|share| {
                 let verb = verb(&share);
                 let Share { group, parts, places } = share;
-                (places, self.begin(group, Question { verb, parts }))
+                (places, self.begin(group, Question { verb, parts }, deadline))
             })
             .collect();
         let mut answers = Vec::with_capacity(asked.len());
@@ -145,7 +180,47 @@ impl RedisStore {
     }
 }
 
+/// What a share answered, and its places in the set.
+type Answer = Result<(Vec<usize>, Told), StoreError>;
+
+/// More than any charge took: all of it.
+const ALL: u64 = 1 << 40;
+
+/// A set on its way, given back should its asker go before the answer is heard.
+struct Crossing {
+    store: RedisStore,
+    parts: Vec<Part>,
+    answer: oneshot::Receiver<Result<Told, StoreError>>,
+}
+
+impl Drop for Crossing {
+    fn drop(&mut self) {
+        // From here on the other end finds nobody; what it sent before that is still here.
+        self.answer.close();
+        if let Ok(Ok(told)) = self.answer.try_recv() {
+            self.store.give_back(std::mem::take(&mut self.parts), told);
+        }
+    }
+}
+
+/// The parts of all shares, in the order of the set.
+fn set_of(shares: &[Share]) -> Vec<Part> {
+    let mut placed: Vec<_> = shares.iter().flat_map(|share| share.places.iter().zip(&share.parts)).collect();
+    placed.sort_by_key(|(place, _)| **place);
+    placed.into_iter().map(|(_, part)| part.clone()).collect()
+}
+
 impl Share {
+    fn passed(told: &Answer) -> bool {
+        matches!(told, Ok((_, Told::Statuses(standings))) if standings.iter().all(Standing::passes))
+    }
+
+    /// Whether something is held there, or may be. A key that could not be read holds nothing.
+    fn may_hold(told: &Answer) -> bool {
+        let is_unknown = matches!(told, Err(StoreError::Unavailable { .. } | StoreError::Unanswered { .. }));
+        is_unknown || Self::passed(told)
+    }
+
     fn again(&self) -> Self {
         Self { group: self.group, parts: self.parts.clone(), places: self.places.clone() }
     }

@@ -10,6 +10,7 @@ use crate::{
     question::{Flaw, Part, Question, Standing, Told, Verb},
     store::RedisStore,
 };
+use tokio::time::Instant;
 use tollgate::{Key, StoreError};
 
 /// A question on its way.
@@ -23,6 +24,8 @@ struct UnderWay {
     ticket: Ticket,
     group: Group,
     asking: Asking,
+    /// Not from when the answer is awaited: that may be after others were.
+    deadline: Instant,
 }
 
 impl RedisStore {
@@ -36,18 +39,24 @@ impl RedisStore {
 
     /// Asks a question whose parts are of one group.
     pub(crate) async fn ask_group(&self, group: Group, question: Question) -> Result<Told, StoreError> {
-        self.finish(self.begin(group, question)).await
+        self.finish(self.begin(group, question, self.deadline())).await
+    }
+
+    /// Until when an answer is waited for that is asked for now.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.shared.settings.timeout
     }
 
     /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish); unless the server is known not
     /// to answer.
-    pub(crate) fn begin(&self, group: Group, question: Question) -> Begun {
+    pub(crate) fn begin(&self, group: Group, question: Question, deadline: Instant) -> Begun {
         let keys: Vec<Vec<u8>> = question.parts.iter().map(|part| part.key.clone()).collect();
         let home = self.shared.gatherer.link().home_of(group);
         let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
             ticket,
             group,
             asking: self.shared.gatherer.ask(group, question),
+            deadline,
         });
         Begun { keys, under_way }
     }
@@ -55,25 +64,13 @@ impl RedisStore {
     /// Hears the answer, if it comes in time.
     pub(crate) async fn finish(&self, begun: Begun) -> Result<Told, StoreError> {
         let Begun { keys, under_way } = begun;
-        let Some(UnderWay { ticket, group, asking }) = under_way else {
-            let why = "it did not answer before, and is asked again from time to time".to_owned();
-            return Err(StoreError::Unavailable { why });
-        };
-        let timeout = self.shared.settings.timeout;
-        let told = match tokio::time::timeout(timeout, asking).await {
+        let Some(UnderWay { ticket, group, asking, deadline }) = under_way else { return Err(given_up()) };
+        let told = match tokio::time::timeout_at(deadline, asking).await {
             Ok(told) => told.map_err(unavailable),
-            Err(_) => Err(StoreError::Unanswered { why: format!("no answer within {timeout:?}") }),
+            Err(_) => Err(self.too_late()),
         };
         let outcome = if told.is_ok() { Outcome::Answered } else { Outcome::Failed };
-        match outcome {
-            Outcome::Answered => self.shared.counts.answered(),
-            Outcome::Failed => self.shared.counts.failed(),
-        }
-        let link = self.shared.gatherer.link();
-        self.shared.guard.report(link, ticket, outcome, || Probe {
-            group,
-            key: names::probe(&self.shared.settings.prefix, keys.first().map_or(&[], Vec::as_slice)),
-        });
+        self.heard(ticket, group, keys.first().map_or(&[], Vec::as_slice), outcome);
         match told? {
             Told::Flawed(part, flaw) => {
                 let key =
@@ -85,6 +82,20 @@ impl RedisStore {
             }
             told => Ok(told),
         }
+    }
+
+    /// Tells whoever keeps count how a question went.
+    pub(crate) fn heard(&self, ticket: Ticket, group: Group, key: &[u8], outcome: Outcome) {
+        match outcome {
+            Outcome::Answered => self.shared.counts.answered(),
+            Outcome::Failed => self.shared.counts.failed(),
+        }
+        let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
+        self.shared.guard.report(self.shared.gatherer.link(), ticket, outcome, probe);
+    }
+
+    pub(crate) fn too_late(&self) -> StoreError {
+        StoreError::Unanswered { why: format!("no answer within {:?}", self.shared.settings.timeout) }
     }
 
     pub(crate) async fn number(&self, question: Question) -> Result<u64, StoreError> {
@@ -125,6 +136,12 @@ pub(crate) fn unavailable(error: LinkError) -> StoreError {
     match error {
         error if error.may_have_run() => StoreError::Unanswered { why: error.to_string() },
         error => StoreError::Unavailable { why: error.to_string() },
+    }
+}
+
+pub(crate) fn given_up() -> StoreError {
+    StoreError::Unavailable {
+        why: "it did not answer before, and is asked again from time to time".to_owned(),
     }
 }
 

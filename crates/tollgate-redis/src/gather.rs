@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use tollgate::{Clock, ManualClock};
 
 /// Calls under way at once, for keys that can be in one call.
-const ABREAST: usize = 2;
+const ABREAST: usize = 1;
 /// Charges in one call.
 const MOST_CHARGES: usize = 64;
 
@@ -138,7 +138,7 @@ impl Gatherer {
             Ok((now, told)) => {
                 self.hear(now);
                 for (asked, told) in asked.into_iter().zip(told) {
-                    self.deliver(group, asked, told);
+                    self.deliver(group, asked, told, now);
                 }
             }
             Err(error) => {
@@ -150,13 +150,13 @@ impl Gatherer {
     }
 
     /// Hands an answer over; where nobody is there for it any more, what was charged comes back.
-    fn deliver(self: &Arc<Self>, group: Group, asked: Asked, told: Told) {
+    fn deliver(self: &Arc<Self>, group: Group, asked: Asked, told: Told, decided: u64) {
         let Asked { question, answer, kept } = asked;
         let Err(Ok(told)) = answer.send(Ok(told)) else { return };
         if kept.load(Relaxed) {
             return;
         }
-        for undo in undone(question, told) {
+        for undo in undone(question, told, decided) {
             self.tell(group, undo);
         }
     }
@@ -209,6 +209,8 @@ impl Gatherer {
 
 impl Lane {
     fn next_call(&mut self) -> Vec<Asked> {
+        // Whoever is gone already need not be asked for.
+        self.waiting.retain(|asked| !asked.answer.is_closed() || asked.kept.load(Relaxed));
         let mut charges = 0;
         let mut fits = |asked: &Asked| {
             charges += asked.question.parts.len();
@@ -238,32 +240,23 @@ impl Future for Asking {
 }
 
 /// What takes back a charge that was made and that nobody heard of.
-fn undone(question: Question, told: Told) -> Vec<Question> {
+fn undone(question: Question, told: Told, decided: u64) -> Vec<Question> {
     let Told::Statuses(standings) = told else { return Vec::new() };
     if standings.iter().any(|standing| standing.verdict >= 2) {
         return Vec::new();
     }
     match question.verb {
         Verb::Check { permit } => {
-            let mut undo: Vec<Question> = question
-                .parts
-                .iter()
-                .map(|part| Question { verb: Verb::Refund { units: part.cost }, parts: vec![part.clone()] })
-                .collect();
-            undo.push(Question { verb: Verb::Leave { permit }, parts: question.parts });
-            undo
+            vec![Question { verb: Verb::TakeBack { permit, since: decided }, parts: question.parts }]
         }
         Verb::Reserve { .. } => {
             let taken = standings.into_iter().map(|standing| (standing.taken, u64::from(u32::MAX))).collect();
             vec![Question { verb: Verb::GiveBack { taken }, parts: question.parts }]
         }
         // Leases end by themselves.
-        Verb::Lease { .. } => question
-            .parts
-            .into_iter()
-            .filter(|part| part.cost > 0)
-            .map(|part| Question { verb: Verb::Refund { units: part.cost }, parts: vec![part] })
-            .collect(),
+        Verb::Lease { .. } => {
+            vec![Question { verb: Verb::TakeBack { permit: 0, since: decided }, parts: question.parts }]
+        }
         Verb::Hold { id, .. } => vec![Question { verb: Verb::Abandon { id }, parts: question.parts }],
         _ => Vec::new(),
     }

@@ -1,7 +1,8 @@
 //! Keeps a store that does not answer out of the way of requests: a breaker for each server, what it is told, and the one probe
 //! that finds out when the server is back.
 //!
-//! What happens is logged once a change, never once a request.
+//! What happens is logged once a change, never once a request. Whoever looks after a breaker keeps nothing alive: it ends with
+//! the store, also while the server is down.
 
 use crate::{
     breaker::{Admission, Breaker, BreakerSettings, Change, Due, Mode, Outcome, Pass},
@@ -11,12 +12,17 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
 use tollgate::Time;
+
+/// So many probes in a row without a word, and the connection is not trusted any more: one that lost an answer gives every
+/// question the answer to the one before, and would do so for good. Fewer would cut off answers that are only late, and those
+/// are still good for taking back what was charged.
+const UNHEARD: u32 = 4;
 
 pub(crate) struct Guard {
     homes: Mutex<HashMap<Home, Watched>>,
@@ -75,7 +81,7 @@ impl Guard {
         probe: impl FnOnce() -> Probe,
     ) {
         let random = self.random();
-        let (change, watch) = {
+        let (change, is_new) = {
             let mut homes = self.homes();
             let Some(watched) = homes.get_mut(&ticket.home) else { return };
             let change = watched.breaker.report(self.now(), ticket.pass, outcome, random);
@@ -84,8 +90,8 @@ impl Guard {
             (change, needed)
         };
         change.iter().for_each(log);
-        if watch {
-            tokio::spawn(Arc::clone(self).watch(Arc::clone(link), ticket.home, probe()));
+        if is_new {
+            tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(link), ticket.home, probe()));
         }
     }
 
@@ -100,29 +106,6 @@ impl Guard {
         let worst = homes.values().map(|watched| watched.breaker.mode()).max_by_key(rank);
         let opened = homes.values().map(|watched| watched.breaker.opened()).sum();
         (worst.unwrap_or(Mode::Closed), opened)
-    }
-
-    /// Looks after a breaker until it is closed.
-    async fn watch(self: Arc<Self>, link: Arc<Link>, home: Home, probe: Probe) {
-        while let Some(at) = self.next_look(home) {
-            tokio::time::sleep(at - self.now()).await;
-            let due = self.homes().get_mut(&home).and_then(|watched| watched.breaker.look(self.now()));
-            match due {
-                Some(Due::Probe(number)) => {
-                    let asked =
-                        tokio::time::timeout(self.timeout, link.plain(probe.group, probe.command())).await;
-                    let outcome =
-                        if matches!(asked, Ok(Ok(_))) { Outcome::Answered } else { Outcome::Failed };
-                    let random = self.random();
-                    let change = self.homes().get_mut(&home).and_then(|watched| {
-                        watched.breaker.report_probe(self.now(), number, outcome, random)
-                    });
-                    change.iter().for_each(log);
-                }
-                Some(Due::Changed(change)) => log(&change),
-                None => {}
-            }
-        }
     }
 
     /// When to look next; where there is nothing to look for, nobody looks any more.
@@ -146,6 +129,38 @@ impl Guard {
 
     fn homes(&self) -> MutexGuard<'_, HashMap<Home, Watched>> {
         self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks after a breaker until it is closed, or the store is gone.
+async fn watch(guard: Weak<Guard>, link: Weak<Link>, home: Home, probe: Probe) {
+    let mut unheard = 0;
+    loop {
+        let pause = guard.upgrade().and_then(|guard| Some(guard.next_look(home)? - guard.now()));
+        let Some(pause) = pause else { return };
+        tokio::time::sleep(pause).await;
+        let (Some(guard), Some(link)) = (guard.upgrade(), link.upgrade()) else { return };
+        let due = guard.homes().get_mut(&home).and_then(|watched| watched.breaker.look(guard.now()));
+        match due {
+            Some(Due::Probe(number)) => {
+                let asked =
+                    tokio::time::timeout(guard.timeout, link.plain(probe.group, probe.command())).await;
+                let outcome = if matches!(asked, Ok(Ok(_))) { Outcome::Answered } else { Outcome::Failed };
+                unheard = if asked.is_err() { unheard + 1 } else { 0 };
+                if unheard == UNHEARD {
+                    link.cut(probe.group, "the server left several questions unanswered");
+                    unheard = 0;
+                }
+                let random = guard.random();
+                let change = guard
+                    .homes()
+                    .get_mut(&home)
+                    .and_then(|watched| watched.breaker.report_probe(guard.now(), number, outcome, random));
+                change.iter().for_each(log);
+            }
+            Some(Due::Changed(change)) => log(&change),
+            None => {}
+        }
     }
 }
 

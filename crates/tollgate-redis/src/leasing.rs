@@ -7,12 +7,16 @@ use crate::{
     asking::nonsense,
     lease::{Answer, BucketId, Call, Ledger, Local, Need, Terms},
     limit::{Edition, RedisLimit},
+    purse::{self, Purse},
     question::{Part, Question, Standing, Told, Verb},
     store::RedisStore,
 };
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 use tokio::sync::Notify;
@@ -27,6 +31,8 @@ pub(crate) struct Leasing {
     due: Arc<Notify>,
     secret: [u64; 2],
     life: Duration,
+    /// Goes up when leases are closed by hand: what threads have in hand is of the past then.
+    era: AtomicU64,
 }
 
 struct Desk {
@@ -44,7 +50,13 @@ impl Leasing {
     pub(crate) fn new(life: Duration, draw: impl Fn() -> u64) -> Self {
         let terms = Terms::new(life);
         let desk = Desk { ledger: Ledger::new(terms, draw()), parts: HashMap::new(), is_kept: false };
-        Self { desk: Mutex::new(desk), due: Arc::default(), secret: [draw(), draw()], life: terms.life() }
+        Self {
+            desk: Mutex::new(desk),
+            due: Arc::default(),
+            secret: [draw(), draw()],
+            life: terms.life(),
+            era: AtomicU64::new(0),
+        }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -64,7 +76,12 @@ impl RedisStore {
         let now = self.now();
         if let [charge] = charges {
             let need = self.need(leasing, charge)?;
-            return leasing.decide(now, &[need]);
+            let era = leasing.era.load(Relaxed);
+            let in_hand = purse::spend(need.bucket, need.cost, era, || now);
+            return match in_hand {
+                Some(status) => Some(SetStatus::new(vec![status], None)),
+                None => leasing.decide_and_take(now, need, era),
+            };
         }
         let needs = self.needs(leasing, charges)?;
         leasing.decide(now, &needs)
@@ -190,6 +207,7 @@ impl RedisStore {
     pub(crate) async fn close_lease(&self, limit: &RedisLimit, key: &Key<'_>) {
         let Some(leasing) = &self.shared.leasing else { return };
         let bucket = leasing.bucket(limit, key);
+        leasing.era.fetch_add(1, Relaxed);
         let (line, part) = {
             let mut desk = leasing.desk();
             (desk.ledger.close(self.now(), bucket), desk.parts.remove(&bucket))
@@ -203,6 +221,7 @@ impl RedisStore {
     /// Lets go of all leases: the numbers changed, or the store is not needed any more.
     pub(crate) fn close_leases(&self) {
         let Some(leasing) = &self.shared.leasing else { return };
+        leasing.era.fetch_add(1, Relaxed);
         let mut desk = leasing.desk();
         let calls = desk.ledger.drop_all(self.now());
         if tokio::runtime::Handle::try_current().is_ok() {
@@ -212,6 +231,18 @@ impl RedisStore {
 }
 
 impl Leasing {
+    /// Decides one need, and fills the thread's purse where the lease has plenty.
+    fn decide_and_take(&self, now: Time, need: Need, era: u64) -> Option<SetStatus> {
+        let set = self.decide(now, &[need])?;
+        if set.is_allow() && need.cost == 1 {
+            let taken = self.desk().ledger.take_ahead(now, need.bucket);
+            if let (Some((units, until)), [status]) = (taken, set.statuses()) {
+                purse::fill(need.bucket, Purse { units, until, era, status: *status });
+            }
+        }
+        Some(set)
+    }
+
     fn decide(&self, now: Time, needs: &[Need]) -> Option<SetStatus> {
         let mut desk = self.desk();
         let decision = match desk.ledger.decide(now, needs) {

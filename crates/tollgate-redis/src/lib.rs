@@ -25,6 +25,7 @@ mod link;
 mod names;
 mod numbers;
 mod packing;
+mod purse;
 mod question;
 mod script;
 mod status;

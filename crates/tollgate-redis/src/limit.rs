@@ -157,6 +157,14 @@ impl Edition {
         Ok(Self { limit, blob, generation, since, birth, calendar, plain })
     }
 
+    /// With the birth of the edition before it, where that is known: states of that time depend on it.
+    pub(crate) fn born_as(mut self, was: &Self) -> Self {
+        if let Birth::At(at) = &was.birth {
+            self.birth = Birth::At(at.clone());
+        }
+        self
+    }
+
     /// Whether turns can be booked as far ahead as a charge may wait: then there is no use in asking again.
     pub(crate) fn books(&self) -> bool {
         self.limit.books() && !self.waits()

@@ -72,6 +72,11 @@ pub(crate) enum Verb {
     Abandon {
         id: u64,
     },
+    /// Take back what a check charged at that time and nobody heard of, as far as it is still there.
+    TakeBack {
+        permit: u64,
+        since: u64,
+    },
     /// Report on leases, charge all or none, and take up to a share of what is left ahead, part by part.
     Lease {
         shares: u64,
@@ -147,6 +152,10 @@ impl Question {
                 [*permit, *id, *micros].into_iter().for_each(|it| list.number(it));
             }
             Verb::Leave { permit } | Verb::Renew { permit } => list.number(*permit),
+            Verb::TakeBack { permit, since } => {
+                list.number(*permit);
+                list.number(*since);
+            }
             Verb::Confirm { id } | Verb::Abandon { id } => list.number(*id),
             Verb::GiveBack { .. } => {}
             Verb::Lease { shares, micros, .. } => {
@@ -174,6 +183,7 @@ impl Question {
                     list.bytes(taken);
                     list.number(units);
                 }
+                Verb::TakeBack { .. } => list.number(part.cost),
                 Verb::Lease { lines, .. } => put_line(list, part.cost, lines.get(index)),
                 _ => {}
             }
@@ -216,6 +226,7 @@ impl Verb {
             Self::Confirm { .. } => 13,
             Self::Abandon { .. } => 14,
             Self::Lease { .. } => 15,
+            Self::TakeBack { .. } => 17,
         }
     }
 

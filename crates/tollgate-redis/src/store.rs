@@ -1,7 +1,8 @@
 //! The store: limits by name, and the questions about them.
 
 use crate::{
-    asking::{nonsense, unavailable},
+    asking::{given_up, nonsense, unavailable},
+    breaker::Outcome,
     builder::{OpenError, RedisStoreBuilder, Settings},
     failure::{Charging, Local},
     gather::Gatherer,
@@ -9,6 +10,7 @@ use crate::{
     health::Counts,
     leasing::Leasing,
     limit::{Birth, Edition, Named, RedisLimit},
+    link::Group,
     names,
     question::{Part, Question, Verb},
     status::set_status,
@@ -119,7 +121,7 @@ impl RedisStore {
     /// Where Redis cannot keep the numbers.
     pub fn change(&self, limit: &RedisLimit, to: impl Into<Limit>) -> Result<(), StoreError> {
         let since = self.shared.gatherer.clock().map(|_| self.shared.gatherer.server_time());
-        limit.named.change(|was| Edition::new(to.into(), was.generation + 1, since))?;
+        limit.named.change(|was| Ok(Edition::new(to.into(), was.generation + 1, since)?.born_as(was)))?;
         self.close_leases();
         Ok(())
     }
@@ -206,14 +208,23 @@ impl RedisStore {
         }
         let key = names::birth(&self.shared.settings.prefix, name);
         let group = gatherer.link().group_of(&key);
-        let plain =
-            async |command: redis::Cmd| gatherer.link().plain(group, command).await.map_err(unavailable);
+        let home = gatherer.link().home_of(group);
+        let ticket = self.shared.guard.admit(home).ok_or_else(given_up)?;
+        let asked = tokio::time::timeout_at(self.deadline(), self.look_up_birth(group, &key)).await;
+        let at = asked.unwrap_or_else(|_| Err(self.too_late()));
+        self.heard(ticket, group, &key, if at.is_ok() { Outcome::Answered } else { Outcome::Failed });
+        at
+    }
+
+    async fn look_up_birth(&self, group: Group, key: &[u8]) -> Result<u64, StoreError> {
+        let link = self.shared.gatherer.link();
+        let plain = async |command: redis::Cmd| link.plain(group, command).await.map_err(unavailable);
         let Value::Array(time) = plain(redis::cmd("TIME")).await? else { return Err(nonsense()) };
         let [seconds, micros] = &time[..] else { return Err(nonsense()) };
         let now = whole(seconds)?.saturating_mul(1_000_000).saturating_add(whole(micros)?);
         let lasting = BIRTHS_LAST.as_secs();
-        plain(redis::cmd("SET").arg(&key).arg(now).arg("NX").arg("EX").arg(lasting).take()).await?;
-        whole(&plain(redis::cmd("GETEX").arg(&key).arg("EX").arg(lasting).take()).await?)
+        plain(redis::cmd("SET").arg(key).arg(now).arg("NX").arg("EX").arg(lasting).take()).await?;
+        whole(&plain(redis::cmd("GETEX").arg(key).arg("EX").arg(lasting).take()).await?)
     }
 
     /// Now, on the clock that this node sleeps by.

@@ -137,6 +137,19 @@ impl Account {
         left < self.low && now - self.called >= terms.period() && self.look.is_none_or(|look| look > now)
     }
 
+    /// Spends a sixteenth of the lease that is spent from, where that is more than a few units.
+    pub(super) fn take_ahead(&mut self, now: Time, terms: &Terms) -> Option<(u32, Time)> {
+        let held = self.leases.iter_mut().flatten().find(|held| now < held.ends && held.left() > 0)?;
+        let units = (held.left() / 16).min(1_024);
+        if units < FEW {
+            return None;
+        }
+        held.used += units;
+        let until = held.ends;
+        self.note(now, units, terms);
+        Some((units, until))
+    }
+
     /// Lets go of what was set aside.
     pub(super) const fn unclaim(&mut self) {
         self.claimed = 0;

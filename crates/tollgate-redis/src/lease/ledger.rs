@@ -89,6 +89,12 @@ impl Ledger {
         refused.filter(|_| known).map_or(Local::Ask, Local::Deny)
     }
 
+    /// Spends a part of what is left of a bucket's leases for somebody who will use it by and by: how much, and until when. Nothing
+    /// where there is little.
+    pub(crate) fn take_ahead(&mut self, now: Time, bucket: BucketId) -> Option<(u32, Time)> {
+        account(&mut self.accounts, &self.places, bucket)?.take_ahead(now, &self.terms)
+    }
+
     /// How a bucket stands, for the status of a charge that was decided here. `None` where the server was never asked.
     pub(crate) fn standing(&self, now: Time, bucket: BucketId) -> Option<Standing> {
         self.accounts.get(*self.places.get(&bucket)?)?.standing(now)

@@ -149,7 +149,11 @@ impl Link {
     /// Closes the connection that the group's calls go over, and everything under way on it: for a caller that was given an
     /// answer of a shape that none can have. Answers can no longer be trusted to belong to their questions then.
     pub(crate) fn distrust(&self, group: Group) {
-        let why = "the server gave an answer that made no sense";
+        self.cut(group, "the server gave an answer that made no sense");
+    }
+
+    /// Closes the connection that the group's calls go over, and everything under way on it.
+    pub(crate) fn cut(&self, group: Group, why: &'static str) {
         match &self.way {
             Way::One(server) => server.cut(why),
             Way::Cluster(cluster) => cluster.cut(group.0, why),

@@ -52,6 +52,10 @@ enum State {
 /// A connection that lived for so long was a good one: when it is lost, the next attempt is made at once.
 const STEADY: Duration = Duration::from_secs(1);
 
+/// A connection that lived for less is one that comes and goes, as to a server that lets us in and then refuses. The log is
+/// told of the first such, not of one every second for as long as that lasts.
+const NOTEWORTHY: Duration = Duration::from_secs(10);
+
 impl Server {
     pub(super) fn new(finder: Finder, settings: Settings) -> Self {
         let shared = Shared { finder, settings, state: watch::Sender::new(State::Asleep) };
@@ -135,6 +139,8 @@ async fn keep(shared: Arc<Shared>) {
     let mut backoff = Backoff::new(shared.settings.pause_from, shared.settings.pause_to);
     let mut found = None;
     let mut failures = 0_u32;
+    // Connections in a row that came and went.
+    let mut short = 0_u32;
     loop {
         shared.state.send_replace(State::Trying);
         let dialled = match found.take() {
@@ -144,7 +150,10 @@ async fn keep(shared: Arc<Shared>) {
         let why = match dialled {
             Ok((wire, pump)) => {
                 let wire = Arc::new(wire);
-                tracing::info!(server = %wire.peer, failures, "connected to Redis");
+                match short {
+                    0 | 1 => tracing::info!(server = %wire.peer, failures, "connected to Redis"),
+                    _ => tracing::debug!(server = %wire.peer, failures, "connected to Redis once more"),
+                }
                 failures = 0;
                 shared.state.send_replace(State::Up(Arc::clone(&wire)));
                 let up_since = Instant::now();
@@ -153,8 +162,13 @@ async fn keep(shared: Arc<Shared>) {
                     tracing::warn!(server = %wire.peer, "the sentinels named another primary");
                     continue;
                 }
-                tracing::warn!(server = %wire.peer, why = wire.ending(), "lost Redis");
-                if up_since.elapsed() >= STEADY {
+                let lived = up_since.elapsed();
+                short = if lived < NOTEWORTHY { short.saturating_add(1) } else { 0 };
+                match short {
+                    0 | 1 => tracing::warn!(server = %wire.peer, why = wire.ending(), "lost Redis"),
+                    _ => tracing::debug!(server = %wire.peer, why = wire.ending(), "lost Redis once more"),
+                }
+                if lived >= STEADY {
                     backoff.reset();
                     continue;
                 }
@@ -162,7 +176,7 @@ async fn keep(shared: Arc<Shared>) {
             }
             Err(why) => {
                 failures += 1;
-                if failures == 1 {
+                if failures == 1 && short < 2 {
                     tracing::warn!(why, "Redis cannot be reached");
                 }
                 why

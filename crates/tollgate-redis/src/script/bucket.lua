@@ -230,6 +230,15 @@ steps[1] = function()
     end
   end
 
+  -- What a charge took at that time, less all that time has earned since: at least that is still there.
+  function step.take_back(n, st, now, units, since)
+    local u, r = level(n, st, now)
+    local there, part = drained(n, units, 0, max(now - since, 0))
+    if there > 0 or part > 0 then
+      st.s1, st.s2 = less(n, st, now, u, r, there, part)
+    end
+  end
+
   function step.limit(n)
     return n[5]
   end

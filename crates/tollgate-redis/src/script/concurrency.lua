@@ -121,6 +121,10 @@ steps[7] = function()
     return from[1] == 7
   end
 
+  function step.take_back(n, st, now, units, since, permit)
+    step.leave(n, st, now, permit)
+  end
+
   function step.limit(n)
     return n[2]
   end

@@ -101,7 +101,7 @@ local function make(part, permit, life)
 end
 
 local CHECK, PEEK, RESERVE, GIVE_BACK, REFUND, RESET, GRANT, BAN = 1, 2, 3, 4, 5, 6, 7, 8
-local LEAVE, RENEW, OWE, HOLD, CONFIRM, ABANDON, LEASE, RUN = 9, 10, 11, 12, 13, 14, 15, 16
+local LEAVE, RENEW, OWE, HOLD, CONFIRM, ABANDON, LEASE, RUN, TAKE_BACK = 9, 10, 11, 12, 13, 14, 15, 16, 17
 
 -- All parts are charged, or none is.
 local function decide(op)
@@ -206,6 +206,19 @@ verbs[GIVE_BACK] = function()
   answer(0)
 end
 
+-- What was charged at that time and nobody heard of, as far as it is surely still there.
+verbs[TAKE_BACK] = function()
+  local permit, since = take(), take()
+  for _ = 1, take() do
+    local st, units = state_of(take()), take()
+    if not st.flaw and st.s1 and st.epoch <= since and units > 0 and st.step.take_back then
+      st.step.take_back(st.n, st, st.now, units, since, permit)
+      touch(st)
+    end
+  end
+  answer(0)
+end
+
 verbs[REFUND] = function()
   local st, units = sound_state(), take()
   if st then
@@ -228,6 +241,11 @@ end
 
 verbs[RESET] = function()
   local st = state_of(take())
+  -- What cannot be read is forgotten too, but not what a later version wrote.
+  if st.flaw == -2 then
+    is_sound(st)
+    return
+  end
   local granted, banned, leases, out, place = st.granted, st.banned, st.leases, st.out, st.s1
   local epoch = st.epoch
   begin(st)
@@ -290,7 +308,7 @@ verbs[ABANDON] = function()
   local id = take()
   for _ = 1, take() do
     local st = state_of(take())
-    if st.flaw then
+    if st.flaw == -1 then
       -- What was held there is gone with the rest.
       begin(st)
       st.flaw, st.dirty = nil, true

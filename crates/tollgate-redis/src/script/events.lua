@@ -184,6 +184,10 @@ steps[6] = function()
 
   function step.reset() end
 
+  function step.take_back(n, st, now, units, since)
+    step.give_back(n, st, now, units, entered(n, since))
+  end
+
   function step.limit(n)
     return n[2]
   end

@@ -106,6 +106,15 @@ steps[4] = function()
     end
   end
 
+  -- Whether a charge of that time is counted in the window that is open.
+  function step.take_back(n, st, now, units, since)
+    local place = open(n, st, now)
+    local began = n[2] == EPOCH and place * n[4] or place
+    if st.s1 == place and since >= began then
+      step.refund(n, st, now, units)
+    end
+  end
+
   function step.limit(n)
     return n[3]
   end

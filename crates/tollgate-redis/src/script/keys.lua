@@ -48,7 +48,7 @@ local ENTRIES = { [6] = 11, [7] = 18 }
 
 -- Whole, as far as it matters, and nothing that a loop would never come to the end of.
 local function is_count(value)
-  return type(value) == 'number' and value >= 0 and value <= EXACT
+  return type(value) == 'number' and value >= 0 and value < EXACT
 end
 
 -- Whether these are the numbers of a limit. Those that the caller sent need no test.

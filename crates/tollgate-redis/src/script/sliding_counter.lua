@@ -113,6 +113,10 @@ steps[5] = function()
     end
   end
 
+  function step.take_back(n, st, now, units, since)
+    step.give_back(n, st, now, units, (muldiv(since, 1, n[3])))
+  end
+
   function step.limit(n)
     return n[2]
   end

@@ -58,7 +58,7 @@ steps[3] = function()
   -- When the bucket is even again, no farther off than can be counted, and what is stored then.
   local function spend(n, even, permits, cost)
     local then_even, stored = spent_at(n, even, permits, cost)
-    return min(then_even, EXACT), stored
+    return min(then_even, EXACT - 1), stored
   end
 
   local function idle_in(n, even, permits, now)

@@ -1,12 +1,10 @@
 //! The node's half by itself: what it decides, when it calls, what it remembers.
 
 use super::super::{Answer, BucketId, Call, Ledger, Local, Need, Settlement, Terms};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tollgate::{Retry, Time};
 
 const LIFE: Duration = Duration::from_millis(100);
-/// Ids are hashes: these are spread as hashes are.
-const SPREAD: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 const A: BucketId = BucketId(1);
 const B: BucketId = BucketId(2);
 

@@ -1,0 +1,76 @@
+//! Small change: a few leased units that a thread has in hand, so that threads which spend from one lease do not meet.
+//!
+//! What is in a purse was spent from the lease when it was put there. A purse that is forgotten (its lease has ended, an
+//! operator changed something, the thread is gone) loses its units; they count as used, so nothing is admitted twice. A
+//! purse holds a sixteenth of what was left of the lease, so little is lost: nothing where leases are small.
+
+use crate::lease::BucketId;
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
+use tollgate::{Status, Time};
+
+/// Units in hand, and until when they may be spent.
+#[derive(Clone, Copy)]
+pub(crate) struct Purse {
+    pub(crate) units: u32,
+    pub(crate) until: Time,
+    /// Between which closings of leases it was filled.
+    pub(crate) era: u64,
+    /// How the bucket stood then.
+    pub(crate) status: Status,
+}
+
+/// So many purses a thread has; then it begins anew.
+const MOST: usize = 256;
+
+type Purses = HashMap<BucketId, Purse, BuildHasherDefault<Folded>>;
+
+thread_local! {
+    static PURSES: RefCell<Purses> = RefCell::default();
+}
+
+/// Spends from this thread's purse, if that has enough.
+#[inline]
+pub(crate) fn spend(bucket: BucketId, cost: u32, era: u64, now: impl FnOnce() -> Time) -> Option<Status> {
+    PURSES.with_borrow_mut(|purses| {
+        let purse = purses.get_mut(&bucket)?;
+        if purse.units < cost || purse.era != era || now() >= purse.until {
+            return None;
+        }
+        purse.units -= cost;
+        Some(purse.status)
+    })
+}
+
+/// Puts units into this thread's purse.
+pub(crate) fn fill(bucket: BucketId, purse: Purse) {
+    PURSES.with_borrow_mut(|purses| {
+        if purses.len() >= MOST {
+            purses.clear();
+        }
+        purses.insert(bucket, purse);
+    });
+}
+
+/// A bucket's id is a keyed hash already.
+#[derive(Default)]
+struct Folded(u64);
+
+impl Hasher for Folded {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, id: u128) {
+        self.0 = (id >> 64) as u64 ^ id as u64;
+    }
+}
