@@ -10,12 +10,13 @@ use crate::{
     question::{Flaw, Part, Question, Standing, Told, Verb},
     store::RedisStore,
 };
+use std::sync::Arc;
 use tokio::time::Instant;
 use tollgate::{Key, StoreError};
 
 /// A question on its way.
 pub(crate) struct Begun {
-    keys: Vec<Vec<u8>>,
+    keys: Vec<Arc<[u8]>>,
     /// `None` where nobody was asked.
     under_way: Option<UnderWay>,
 }
@@ -50,7 +51,7 @@ impl RedisStore {
     /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish); unless the server is known not
     /// to answer.
     pub(crate) fn begin(&self, group: Group, question: Question, deadline: Instant) -> Begun {
-        let keys: Vec<Vec<u8>> = question.parts.iter().map(|part| part.key.clone()).collect();
+        let keys = question.parts.iter().map(|part| Arc::clone(&part.key)).collect();
         let home = self.shared.gatherer.link().home_of(group);
         let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
             ticket,
@@ -70,7 +71,7 @@ impl RedisStore {
             Err(_) => Err(self.too_late()),
         };
         let outcome = if told.is_ok() { Outcome::Answered } else { Outcome::Failed };
-        self.heard(ticket, group, keys.first().map_or(&[], Vec::as_slice), outcome);
+        self.heard(ticket, group, keys.first().map_or(&[], |key| &**key), outcome);
         match told? {
             Told::Flawed(part, flaw) => {
                 let key =

@@ -16,7 +16,7 @@ use std::{collections::HashMap, sync::Arc};
 /// A call: its keys, and its one argument.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) keys: Vec<Arc<[u8]>>,
     pub(crate) argument: Vec<u8>,
     items: Vec<Item>,
 }
@@ -44,7 +44,7 @@ impl Call {
         bounds: impl Fn(&Edition) -> Option<[u64; 3]>,
     ) -> Self {
         let mut editions: Vec<&Arc<Edition>> = Vec::new();
-        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut keys: Vec<Arc<[u8]>> = Vec::new();
         let mut edition_of = Vec::new();
         let mut places: HashMap<&[u8], u64> = HashMap::with_capacity(questions.len());
         for part in questions.iter().flat_map(|question| &question.parts) {
@@ -55,14 +55,14 @@ impl Call {
                     editions.len() - 1
                 });
                 edition_of.push(place as u64 + 1);
-                keys.push(part.key.clone());
+                keys.push(Arc::clone(&part.key));
                 keys.len() as u64
             });
         }
-        let place = |part: &Part| places.get(part.key.as_slice()).copied().unwrap_or(0);
+        let place = |part: &Part| places.get(&*part.key).copied().unwrap_or(0);
         let items = items(questions, keys.len());
 
-        let mut list = List::new();
+        let mut list = List::default();
         list.number(if questions.iter().all(|question| question.is_plain()) { PLAIN } else { ANYTHING });
         list.number_or_none(now);
         list.number(editions.len() as u64);

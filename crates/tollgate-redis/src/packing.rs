@@ -1,20 +1,13 @@
-//! The argument of a call: one flat list of `MessagePack` values, which the script reads from left to right.
+//! The argument of a call: `MessagePack` values one after the other, which the script reads from left to right.
 
 /// A list that is being written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct List {
     bytes: Vec<u8>,
-    count: u32,
 }
 
 impl List {
-    pub(crate) fn new() -> Self {
-        // An array of up to 2^32 values, whose number is filled in at the end.
-        Self { bytes: vec![0xdd, 0, 0, 0, 0], count: 0 }
-    }
-
     pub(crate) fn number(&mut self, number: u64) {
-        self.count += 1;
         put_number(&mut self.bytes, number);
     }
 
@@ -23,28 +16,24 @@ impl List {
         match number {
             Some(number) => self.number(number),
             None => {
-                self.count += 1;
                 self.bytes.push(0xff);
             }
         }
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.count += 1;
         put_bytes(&mut self.bytes, bytes);
     }
 
     /// A list of three numbers.
     pub(crate) fn triple(&mut self, numbers: [u64; 3]) {
-        self.count += 1;
         self.bytes.push(0x93);
         for number in numbers {
             put_number(&mut self.bytes, number);
         }
     }
 
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.bytes[1..5].copy_from_slice(&self.count.to_be_bytes());
+    pub(crate) fn finish(self) -> Vec<u8> {
         self.bytes
     }
 }

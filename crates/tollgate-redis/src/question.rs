@@ -17,7 +17,7 @@ pub(crate) struct Question {
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     /// The bucket's key in Redis.
-    pub(crate) key: Vec<u8>,
+    pub(crate) key: Arc<[u8]>,
     pub(crate) edition: Arc<Edition>,
     pub(crate) cost: u64,
     /// How long it may wait, in microseconds; `None` for what the limit prescribes.
@@ -257,7 +257,7 @@ impl Verb {
 
 pub(crate) fn read_one(
     values: &mut impl Iterator<Item = Value>,
-    keys: &[Vec<u8>],
+    keys: &[Arc<[u8]>],
     question: &Question,
     first: i64,
 ) -> Result<Told, Garbled> {

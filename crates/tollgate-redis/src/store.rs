@@ -195,7 +195,7 @@ impl RedisStore {
             let at = self.birth_of(&limit.named.name).await?;
             let _ = birth.set(at);
         }
-        let key = names::bucket(&self.shared.settings.prefix, &key, &limit.named.name);
+        let key = names::bucket(&self.shared.settings.prefix, &key, &limit.named.name).into();
         let up_to = up_to.map(|up_to| u64::try_from(up_to.as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT));
         Ok(Part { key, edition, cost, up_to })
     }

@@ -3,10 +3,10 @@
 -- bucket.lua, on plain numbers, and makes next to nothing on the way, since whatever a call makes it makes anew. Where it
 -- meets anything else it gives up before it has written anything, and the long way begins from here.
 --
--- The argument is one flat list: format, now or -1, limits, which limit each key is of, questions. A limit is its numbers, its
+-- The argument is values one after the other: format, now or -1, limits, which limit each key is of, questions. A limit is its numbers, its
 -- generation, when it was born (-1 if that does not matter; of a calendar the windows) and since when it is so (-1: unknown).
 
-local arg = cmsgpack.unpack(ARGV[1])
+local arg = { cmsgpack.unpack(ARGV[1]) }
 local now, passed_in = arg[2], true
 if now < 0 then
   local time = redis.call('TIME')
@@ -21,7 +21,8 @@ if arg[1] == 2 then
   local limit_of = 3 + 4 * arg[3]
   local count, question = #KEYS, limit_of + #KEYS + 2
   -- By key: units and credits used, the units before, the epoch, the limit's numbers.
-  local us, rs, befores, epochs, ns = {}, {}, {}, {}, {}
+  -- Room for one is made at once.
+  local us, rs, befores, epochs, ns = { 0 }, { 0 }, { 0 }, { 0 }, { 0 }
   local plain = true
 
   local raws
@@ -76,7 +77,7 @@ if arg[1] == 2 then
     us[key], rs[key], befores[key], epochs[key], ns[key] = u, r, u, epoch, n
   end
 
-  local list, last = { now }, 1
+  local list, last = { now, 0, 0, 0, 0, 0 }, 1
   for _ = 1, plain and arg[question - 1] or 0 do
     local run, first = 1, question + 3
     if arg[question] == RUN then

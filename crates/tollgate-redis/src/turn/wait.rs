@@ -141,7 +141,7 @@ impl RedisStore {
         let status = set_status(&standings, &part_of, Some(permit));
         if let Some(by) = status.denied_by() {
             let part = &parts[part_of[by]];
-            let refuser = Refuser { bucket: part.key.clone(), books: part.edition.books() };
+            let refuser = Refuser { bucket: part.key.to_vec(), books: part.edition.books() };
             return Ok(Turn::Refused(status, refuser));
         }
         let wait = match status.decision() {
