@@ -1,7 +1,7 @@
 //! Questions that come at the same time travel together.
 //!
-//! A question that finds fewer than [`ABREAST`] calls under way goes at once, so that nobody waits for company. Otherwise it
-//! waits for a call to come back, and goes with all the others that did meanwhile: under load one call carries up to
+//! A question that finds no call under way goes at once, so that nobody waits for company. Otherwise it waits for the call to
+//! come back, or for [`ENOUGH`] others, and goes with all that came meanwhile: under load one call carries up to
 //! [`MOST_CHARGES`] charges, so that Redis reads and writes a hot key once for all of them and is never held up for long.
 //!
 //! A question whose asker is gone when the answer comes has charged for nothing: that is taken back, unless the asker said
@@ -30,7 +30,9 @@ use tokio::sync::oneshot;
 use tollgate::{Clock, ManualClock};
 
 /// Calls under way at once, for keys that can be in one call.
-const ABREAST: usize = 1;
+const ABREAST: usize = 2;
+/// So many questions must wait before another call sets out beside the one under way: many in one call cost less than few in two.
+const ENOUGH: usize = 32;
 /// Charges in one call.
 const MOST_CHARGES: usize = 64;
 
@@ -84,7 +86,7 @@ impl Gatherer {
             let mut lanes = self.lanes();
             let lane = lanes.entry(group).or_default();
             lane.waiting.push_back(asked);
-            if lane.flying < ABREAST {
+            if lane.flying == 0 || (lane.flying < ABREAST && lane.waiting.len() >= ENOUGH) {
                 lane.flying += 1;
                 Some(lane.next_call())
             } else {
