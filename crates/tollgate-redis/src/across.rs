@@ -55,11 +55,30 @@ impl RedisStore {
                 }
                 Ok(Told::Number(0))
             }
+            Verb::Peek => self.peek_across(shares).await,
             verb => {
                 let told = self.ask_each(shares, self.deadline(), |_| verb.clone()).await;
                 in_order(told.into_iter().collect::<Result<_, _>>()?)
             }
         }
+    }
+
+    /// A set that would be refused shows what is there untouched.
+    async fn peek_across(&self, shares: Vec<Share>) -> Result<Told, StoreError> {
+        let mut again: Vec<Share> = shares.iter().map(Share::again).collect();
+        again.iter_mut().flat_map(|share| &mut share.parts).for_each(|part| part.cost = 0);
+        let told = self.ask_each(shares, self.deadline(), |_| Verb::Peek).await;
+        let mut told = in_order(told.into_iter().collect::<Result<_, _>>()?)?;
+        if let Told::Statuses(standings) = &mut told
+            && standings.iter().any(|standing| !standing.passes())
+        {
+            let idle = self.ask_each(again, self.deadline(), |_| Verb::Peek).await;
+            if let Told::Statuses(idle) = in_order(idle.into_iter().collect::<Result<_, _>>()?)? {
+                let passing = standings.iter_mut().zip(&idle).filter(|(standing, _)| standing.passes());
+                passing.for_each(|(standing, idle)| standing.show(idle));
+            }
+        }
+        Ok(told)
     }
 
     /// Has a set held and confirmed; dropped meanwhile, it is given back.

@@ -29,6 +29,27 @@ struct UnderWay {
     deadline: Instant,
 }
 
+/// Somebody who listens for an answer. One who goes after half the timeout has seen enough: else callers who are less patient than
+/// the store would wait for a dead server for good.
+struct Listening<'a> {
+    store: &'a RedisStore,
+    ticket: Ticket,
+    group: Group,
+    key: &'a [u8],
+    began: Instant,
+    is_over: bool,
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        let waited = self.began.elapsed();
+        let is_running = tokio::runtime::Handle::try_current().is_ok();
+        if !self.is_over && is_running && waited * 2 >= self.store.shared.settings.timeout {
+            self.store.heard(self.ticket, self.group, self.key, Outcome::Failed);
+        }
+    }
+}
+
 impl RedisStore {
     /// Asks a question about a set, in one group or across several.
     pub(crate) async fn standings(&self, question: Question) -> Result<Vec<Standing>, StoreError> {
@@ -51,7 +72,7 @@ impl RedisStore {
     /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish); unless the server is known not
     /// to answer.
     pub(crate) fn begin(&self, group: Group, question: Question, deadline: Instant) -> Begun {
-        let keys = question.parts.iter().map(|part| Arc::clone(&part.key)).collect();
+        let keys: Vec<_> = question.parts.iter().map(|part| Arc::clone(&part.key)).collect();
         let home = self.shared.gatherer.link().home_of(group);
         let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
             ticket,
@@ -59,6 +80,11 @@ impl RedisStore {
             asking: self.shared.gatherer.ask(group, question),
             deadline,
         });
+        if under_way.is_none() {
+            let key = keys.first().map_or(&[][..], |key| &**key);
+            let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
+            self.shared.guard.look_after(self.shared.gatherer.link(), home, probe);
+        }
         Begun { keys, under_way }
     }
 
@@ -66,12 +92,16 @@ impl RedisStore {
     pub(crate) async fn finish(&self, begun: Begun) -> Result<Told, StoreError> {
         let Begun { keys, under_way } = begun;
         let Some(UnderWay { ticket, group, asking, deadline }) = under_way else { return Err(given_up()) };
+        let key = keys.first().map_or(&[][..], |key| &**key);
+        let mut listening =
+            Listening { store: self, ticket, group, key, began: Instant::now(), is_over: false };
         let told = match tokio::time::timeout_at(deadline, asking).await {
             Ok(told) => told.map_err(unavailable),
             Err(_) => Err(self.too_late()),
         };
+        listening.is_over = true;
         let outcome = if told.is_ok() { Outcome::Answered } else { Outcome::Failed };
-        self.heard(ticket, group, keys.first().map_or(&[], |key| &**key), outcome);
+        self.heard(ticket, group, key, outcome);
         match told? {
             Told::Flawed(part, flaw) => {
                 let key =

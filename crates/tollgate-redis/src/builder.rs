@@ -50,6 +50,10 @@ pub enum OpenError {
     },
 }
 
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(3_600);
+const SHORTEST_LEASE: Duration = Duration::from_millis(50);
+const LONGEST_LEASE: Duration = Duration::from_secs(5);
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -99,7 +103,7 @@ impl RedisStoreBuilder {
         self
     }
 
-    /// Takes units ahead for keys in demand, each for this long, so that most decisions need no round trip.
+    /// Takes units ahead for keys in demand, each for this long (50 ms to 5 s), so that most decisions need no round trip.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = Some(lease);
         self
@@ -125,11 +129,14 @@ impl RedisStoreBuilder {
         if timeout.is_zero() {
             return wrong("timeout", "must be greater than zero");
         }
+        if *timeout > LONGEST_TIMEOUT {
+            return wrong("timeout", "must be at most 1h");
+        }
         if *nodes == 0 {
             return wrong("nodes", "must be at least 1");
         }
-        if lease.is_some_and(|lease| lease < Duration::from_millis(1)) {
-            return wrong("lease", "must be at least 1ms");
+        if lease.is_some_and(|lease| !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease)) {
+            return wrong("lease", "must be from 50ms to 5s");
         }
         let address =
             Address::parse(&self.url).map_err(|error| OpenError::Address { problem: error.to_string() })?;

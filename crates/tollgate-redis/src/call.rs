@@ -11,7 +11,10 @@ use crate::{
     question::{Garbled, Part, Question, Standing, Taken, Told, integer, number, read_one},
 };
 use redis::Value;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 /// A call: its keys, and its one argument.
 #[derive(Debug)]
@@ -43,27 +46,45 @@ impl Call {
         now: Option<u64>,
         bounds: impl Fn(&Edition) -> Option<[u64; 3]>,
     ) -> Self {
-        let mut editions: Vec<&Arc<Edition>> = Vec::new();
         let mut keys: Vec<Arc<[u8]>> = Vec::new();
-        let mut edition_of = Vec::new();
-        let mut places: HashMap<&[u8], u64> = HashMap::with_capacity(questions.len());
+        let mut chosen: Vec<&Arc<Edition>> = Vec::new();
+        let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(questions.len());
         for part in questions.iter().flat_map(|question| &question.parts) {
-            places.entry(&part.key).or_insert_with(|| {
-                let known = editions.iter().position(|edition| Arc::ptr_eq(edition, &part.edition));
+            match places.entry(&part.key) {
+                Entry::Vacant(place) => {
+                    place.insert(keys.len());
+                    keys.push(Arc::clone(&part.key));
+                    chosen.push(&part.edition);
+                }
+                // Of two editions of one limit the later holds.
+                Entry::Occupied(place) if chosen[*place.get()].generation < part.edition.generation => {
+                    chosen[*place.get()] = &part.edition;
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+        let mut editions: Vec<&Arc<Edition>> = Vec::new();
+        let edition_of: Vec<u64> = chosen
+            .iter()
+            .map(|edition| {
+                let known = editions.iter().position(|known| Arc::ptr_eq(known, edition));
                 let place = known.unwrap_or_else(|| {
-                    editions.push(&part.edition);
+                    editions.push(edition);
                     editions.len() - 1
                 });
-                edition_of.push(place as u64 + 1);
-                keys.push(Arc::clone(&part.key));
-                keys.len() as u64
-            });
-        }
-        let place = |part: &Part| places.get(&*part.key).copied().unwrap_or(0);
-        let items = items(questions, keys.len());
+                place as u64 + 1
+            })
+            .collect();
+        let place = |part: &Part| places.get(&*part.key).map_or(0, |place| *place as u64 + 1);
+        let is_chosen = |part: &Part| {
+            places.get(&*part.key).is_some_and(|place| Arc::ptr_eq(chosen[*place], &part.edition))
+        };
+        let items = items(questions, keys.len(), is_chosen);
+        let is_plain = questions.iter().all(|question| question.is_plain())
+            && chosen.iter().all(|edition| edition.plain.is_some());
 
         let mut list = List::default();
-        list.number(if questions.iter().all(|question| question.is_plain()) { PLAIN } else { ANYTHING });
+        list.number(if is_plain { PLAIN } else { ANYTHING });
         list.number_or_none(now);
         list.number(editions.len() as u64);
         for edition in editions {
@@ -128,22 +149,33 @@ impl Call {
     }
 }
 
-/// The questions, equal ones together. With as many keys as questions there are none.
-fn items(questions: &[&Question], keys: usize) -> Vec<Item> {
+/// The questions in their order, equal ones together where the first of them stands. With as many keys as questions there are
+/// none.
+fn items(questions: &[&Question], keys: usize, is_chosen: impl Fn(&Part) -> bool) -> Vec<Item> {
     if keys >= questions.len() {
         return (0..questions.len()).map(Item::One).collect();
     }
-    let mut runs: HashMap<(&[u8], u64), Vec<usize>> = HashMap::new();
+    let mut runs: HashMap<(&[u8], u64, Option<u64>), usize> = HashMap::new();
     let mut items = Vec::new();
     for (place, question) in questions.iter().enumerate() {
-        match question.run() {
-            Some((part, _)) => runs.entry((&part.key, part.cost)).or_default().push(place),
-            None => items.push(Item::One(place)),
+        let Some((part, _)) = question.run().filter(|(part, _)| is_chosen(part)) else {
+            items.push(Item::One(place));
+            continue;
+        };
+        match runs.entry((&part.key, part.cost, part.up_to)) {
+            Entry::Vacant(run) => {
+                run.insert(items.len());
+                items.push(Item::One(place));
+            }
+            Entry::Occupied(run) => match &mut items[*run.get()] {
+                Item::Run(equal) => equal.push(place),
+                first @ Item::One(_) => {
+                    let Item::One(earlier) = *first else { continue };
+                    *first = Item::Run(vec![earlier, place]);
+                }
+            },
         }
     }
-    items.extend(
-        runs.into_values().map(|run| if run.len() == 1 { Item::One(run[0]) } else { Item::Run(run) }),
-    );
     items
 }
 

@@ -43,6 +43,16 @@ impl Local {
         self.store.leave(&charges, permit).unwrap_or(0)
     }
 
+    /// Lets a permit that this node gave hold on; not where it is not one of ours.
+    pub(crate) fn renew(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> bool {
+        let shares: Vec<_> = charges
+            .iter()
+            .filter_map(|charge| charge.limit.named.known_share().map(|handle| (charge.key, handle)))
+            .collect();
+        let charges: Vec<Charge<'_>> = shares.iter().map(|(key, handle)| Charge::new(handle, *key)).collect();
+        !charges.is_empty() && self.store.renew(&charges, permit).unwrap_or(false)
+    }
+
     /// This node's share of a limit: made when it is first needed, and changed with it.
     fn share(&self, limit: &RedisLimit) -> Result<LimitHandle, StoreError> {
         limit.named.local_share(|edition, known| {

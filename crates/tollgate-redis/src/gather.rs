@@ -18,21 +18,24 @@ use redis::Value;
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tokio::sync::oneshot;
 use tollgate::{Clock, ManualClock};
 
-/// Calls under way at once, for keys that can be in one call.
+/// Calls under way at once, for keys that can be in one call; and so many questions must wait before another sets out beside those
+/// under way: many in one call cost less than few in two.
 const ABREAST: usize = 2;
-/// So many questions must wait before another call sets out beside the one under way: many in one call cost less than few in two.
 const ENOUGH: usize = 32;
+/// Where a call takes longer than this, waiting for one costs more than another: then they set out at once, up to so many.
+const FAR: Duration = Duration::from_millis(2);
+const ABREAST_FAR: usize = 16;
 /// Charges in one call.
 const MOST_CHARGES: usize = 64;
 
@@ -43,6 +46,8 @@ pub(crate) struct Gatherer {
     clock: Option<ManualClock>,
     /// The server's time when it last told us, in microseconds, and when that was. Our own wall clock may be off.
     told: Mutex<Option<(u64, Instant)>>,
+    /// Whether the last call took long.
+    is_far: AtomicBool,
 }
 
 /// What waits for one of the calls that its keys can be in.
@@ -54,19 +59,29 @@ struct Lane {
 
 struct Asked {
     question: Question,
-    answer: oneshot::Sender<Result<Told, LinkError>>,
+    answer: oneshot::Sender<Result<Heard, LinkError>>,
     kept: Arc<AtomicBool>,
+}
+
+/// An answer on its way to whoever asked, with what it takes to undo it.
+struct Heard {
+    told: Told,
+    question: Question,
+    /// When the server decided.
+    decided: u64,
 }
 
 /// A question under way.
 pub(crate) struct Asking {
-    answer: oneshot::Receiver<Result<Told, LinkError>>,
+    gatherer: Arc<Gatherer>,
+    group: Group,
+    answer: oneshot::Receiver<Result<Heard, LinkError>>,
     kept: Arc<AtomicBool>,
 }
 
 impl Gatherer {
     pub(crate) fn new(link: Arc<Link>, clock: Option<ManualClock>) -> Self {
-        Self { link, lanes: Mutex::default(), clock, told: Mutex::default() }
+        Self { link, lanes: Mutex::default(), clock, told: Mutex::default(), is_far: AtomicBool::new(false) }
     }
 
     pub(crate) const fn link(&self) -> &Arc<Link> {
@@ -86,7 +101,8 @@ impl Gatherer {
             let mut lanes = self.lanes();
             let lane = lanes.entry(group).or_default();
             lane.waiting.push_back(asked);
-            if lane.flying == 0 || (lane.flying < ABREAST && lane.waiting.len() >= ENOUGH) {
+            let (abreast, enough) = self.company();
+            if lane.flying == 0 || (lane.flying < abreast && lane.waiting.len() >= enough) {
                 lane.flying += 1;
                 Some(lane.next_call())
             } else {
@@ -96,15 +112,19 @@ impl Gatherer {
         if let Some(asked) = flight {
             tokio::spawn(Arc::clone(self).fly(group, asked));
         }
-        Asking { answer, kept }
+        Asking { gatherer: Arc::clone(self), group, answer, kept }
     }
 
     /// Makes calls as long as somebody waits.
     async fn fly(self: Arc<Self>, group: Group, mut asked: Vec<Asked>) {
+        let mut flight = Flight { gatherer: &self, group, has_landed: false };
         while !asked.is_empty() {
+            let began = Instant::now();
             self.answer(group, asked).await;
+            self.is_far.store(began.elapsed() > FAR, Relaxed);
             asked = self.land(group);
         }
+        flight.has_landed = true;
     }
 
     /// Who goes next; if nobody does, the flight is over.
@@ -129,7 +149,7 @@ impl Gatherer {
             self.ask_the_time(group).await;
         }
         let call = Call::new(&questions, self.clock.as_ref().map(now_of), |edition| self.bounds(edition));
-        let told = match self.link.call(group, &call.keys, &call.argument).await {
+        let told = match self.make(group, &call).await {
             Ok(value) => call.read(value, &questions).map_err(|_| {
                 self.link.distrust(group);
                 LinkError::Unanswered { why: "the answer is not one of the script's".into() }
@@ -151,14 +171,52 @@ impl Gatherer {
         }
     }
 
+    /// Makes a call. Where it takes long, whoever waits for it sets out beside it.
+    async fn make(self: &Arc<Self>, group: Group, call: &Call) -> Result<Value, LinkError> {
+        let mut call = pin!(self.link.call(group, &call.keys, &call.argument));
+        match tokio::time::timeout(FAR, &mut call).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.is_far.store(true, Relaxed);
+                self.set_out(group);
+                call.await
+            }
+        }
+    }
+
+    /// Lets those set out who wait, as far as there may be calls abreast.
+    fn set_out(self: &Arc<Self>, group: Group) {
+        let mut calls = Vec::new();
+        if let Some(lane) = self.lanes().get_mut(&group) {
+            while lane.flying < ABREAST_FAR && !lane.waiting.is_empty() {
+                let asked = lane.next_call();
+                if !asked.is_empty() {
+                    lane.flying += 1;
+                    calls.push(asked);
+                }
+            }
+        }
+        for asked in calls {
+            tokio::spawn(Arc::clone(self).fly(group, asked));
+        }
+    }
+
     /// Hands an answer over; where nobody is there for it any more, what was charged comes back.
     fn deliver(self: &Arc<Self>, group: Group, asked: Asked, told: Told, decided: u64) {
         let Asked { question, answer, kept } = asked;
-        let Err(Ok(told)) = answer.send(Ok(told)) else { return };
-        if kept.load(Relaxed) {
+        if let Err(Ok(heard)) = answer.send(Ok(Heard { told, question, decided }))
+            && !kept.load(Relaxed)
+        {
+            self.undo(group, heard);
+        }
+    }
+
+    /// Takes back what was charged for nobody.
+    fn undo(self: &Arc<Self>, group: Group, heard: Heard) {
+        if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        for undo in undone(question, told, decided) {
+        for undo in undone(heard) {
             self.tell(group, undo);
         }
     }
@@ -204,8 +262,31 @@ impl Gatherer {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, Instant::now()));
     }
 
+    /// How many calls may be under way, and how many questions make another worth it.
+    fn company(&self) -> (usize, usize) {
+        if self.is_far.load(Relaxed) { (ABREAST_FAR, 1) } else { (ABREAST, ENOUGH) }
+    }
+
     fn lanes(&self) -> MutexGuard<'_, HashMap<Group, Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A flight that may end with its runtime: whoever waits for it is told, and the next may fly.
+struct Flight<'a> {
+    gatherer: &'a Gatherer,
+    group: Group,
+    has_landed: bool,
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        if !self.has_landed
+            && let Some(mut lane) = self.gatherer.lanes().remove(&self.group)
+        {
+            // Others that fly in this lane find it gone, and land; those who waited are answered by their channel's end.
+            lane.waiting.clear();
+        }
     }
 }
 
@@ -237,12 +318,25 @@ impl Future for Asking {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.answer).poll(context));
         let lost = |_| LinkError::Unanswered { why: "the runtime is shutting down".into() };
-        Poll::Ready(answer.map_err(lost).and_then(|answer| answer))
+        Poll::Ready(answer.map_err(lost).and_then(|answer| answer.map(|heard| heard.told)))
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // From here on the other end finds nobody; what it sent before that is still here.
+        self.answer.close();
+        if let Ok(Ok(heard)) = self.answer.try_recv()
+            && !self.kept.load(Relaxed)
+        {
+            self.gatherer.undo(self.group, heard);
+        }
     }
 }
 
 /// What takes back a charge that was made and that nobody heard of.
-fn undone(question: Question, told: Told, decided: u64) -> Vec<Question> {
+fn undone(heard: Heard) -> Vec<Question> {
+    let Heard { told, question, decided } = heard;
     let Told::Statuses(standings) = told else { return Vec::new() };
     if standings.iter().any(|standing| standing.verdict >= 2) {
         return Vec::new();

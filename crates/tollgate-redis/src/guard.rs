@@ -72,6 +72,18 @@ impl Guard {
         }
     }
 
+    /// Sees to it that somebody looks after a breaker that is not closed: whoever did may have ended with its runtime.
+    pub(crate) fn look_after(self: &Arc<Self>, link: &Arc<Link>, home: Home, probe: impl FnOnce() -> Probe) {
+        let is_new = self.homes().get_mut(&home).is_some_and(|watched| {
+            let needed = watched.breaker.next_look().is_some() && !watched.is_watched;
+            watched.is_watched |= needed;
+            needed
+        });
+        if is_new {
+            tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(link), home, probe()));
+        }
+    }
+
     /// Hears how a call went. `probe` says how to find out whether the server is back, should it come to that.
     pub(crate) fn report(
         self: &Arc<Self>,
@@ -81,17 +93,13 @@ impl Guard {
         probe: impl FnOnce() -> Probe,
     ) {
         let random = self.random();
-        let (change, is_new) = {
-            let mut homes = self.homes();
-            let Some(watched) = homes.get_mut(&ticket.home) else { return };
-            let change = watched.breaker.report(self.now(), ticket.pass, outcome, random);
-            let needed = watched.breaker.next_look().is_some() && !watched.is_watched;
-            watched.is_watched |= needed;
-            (change, needed)
-        };
+        let change = self
+            .homes()
+            .get_mut(&ticket.home)
+            .and_then(|watched| watched.breaker.report(self.now(), ticket.pass, outcome, random));
         change.iter().for_each(log);
-        if is_new {
-            tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(link), ticket.home, probe()));
+        if outcome == Outcome::Failed || change.is_some() {
+            self.look_after(link, ticket.home, probe);
         }
     }
 
@@ -132,8 +140,25 @@ impl Guard {
     }
 }
 
+/// Somebody looks after a breaker: until this is dropped, with a runtime that ends if need be.
+struct Watching {
+    guard: Weak<Guard>,
+    home: Home,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(guard) = self.guard.upgrade()
+            && let Some(watched) = guard.homes().get_mut(&self.home)
+        {
+            watched.is_watched = false;
+        }
+    }
+}
+
 /// Looks after a breaker until it is closed, or the store is gone.
 async fn watch(guard: Weak<Guard>, link: Weak<Link>, home: Home, probe: Probe) {
+    let _watching = Watching { guard: Weak::clone(&guard), home };
     let mut unheard = 0;
     loop {
         let pause = guard.upgrade().and_then(|guard| Some(guard.next_look(home)? - guard.now()));

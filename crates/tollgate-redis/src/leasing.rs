@@ -15,7 +15,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -31,7 +31,7 @@ pub(crate) struct Leasing {
     due: Arc<Notify>,
     secret: [u64; 2],
     life: Duration,
-    /// Goes up when leases are closed by hand: what threads have in hand is of the past then.
+    /// Goes up when a lease is settled: what threads have in hand is of the past then.
     era: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ struct Desk {
     is_kept: bool,
 }
 
-/// So many buckets may be named before those are forgotten that the ledger has.
+/// So many buckets may be named before those are forgotten that the ledger has not.
 const MOST_NAMES: usize = 200_000;
 
 impl Leasing {
@@ -76,11 +76,11 @@ impl RedisStore {
         let now = self.now();
         if let [charge] = charges {
             let need = self.need(leasing, charge)?;
-            let era = leasing.era.load(Relaxed);
+            let era = leasing.era.load(SeqCst);
             let in_hand = purse::spend(need.bucket, need.cost, era, || now);
             return match in_hand {
                 Some(status) => Some(SetStatus::new(vec![status], None)),
-                None => leasing.decide_and_take(now, need, era),
+                None => leasing.decide_and_take(now, need),
             };
         }
         let needs = self.needs(leasing, charges)?;
@@ -114,12 +114,18 @@ impl RedisStore {
             Ok((parts, _)) => parts,
             Err(error) => return Some(Err(error)),
         };
+        // Two handles of one limit are one bucket: that is for the exact way to add up.
+        if parts.len() != needs.len() {
+            return None;
+        }
         self.only_group(&parts)?;
         let now = self.now();
         let call = {
             let mut desk = leasing.desk();
             desk.name(now, needs.iter().zip(&parts).map(|(need, part)| (need.bucket, part)));
-            desk.ledger.question(now, &needs)
+            let call = desk.ledger.question(now, &needs);
+            leasing.end_purses(std::slice::from_ref(&call));
+            call
         };
         let standings = self.lend(leasing, call, parts).await;
         let all: Vec<usize> = (0..needs.len()).collect();
@@ -175,6 +181,7 @@ impl RedisStore {
         let now = self.now();
         let mut desk = leasing.desk();
         let calls = desk.ledger.due(now);
+        leasing.end_purses(&calls);
         let next = desk.ledger.next_due();
         self.send(&desk, calls);
         next
@@ -207,7 +214,7 @@ impl RedisStore {
     pub(crate) async fn close_lease(&self, limit: &RedisLimit, key: &Key<'_>) {
         let Some(leasing) = &self.shared.leasing else { return };
         let bucket = leasing.bucket(limit, key);
-        leasing.era.fetch_add(1, Relaxed);
+        leasing.era.fetch_add(1, SeqCst);
         let (line, part) = {
             let mut desk = leasing.desk();
             (desk.ledger.close(self.now(), bucket), desk.parts.remove(&bucket))
@@ -218,10 +225,10 @@ impl RedisStore {
         }
     }
 
-    /// Lets go of all leases: the numbers changed, or the store is not needed any more.
+    /// Lets go of all leases: the numbers changed.
     pub(crate) fn close_leases(&self) {
         let Some(leasing) = &self.shared.leasing else { return };
-        leasing.era.fetch_add(1, Relaxed);
+        leasing.era.fetch_add(1, SeqCst);
         let mut desk = leasing.desk();
         let calls = desk.ledger.drop_all(self.now());
         if tokio::runtime::Handle::try_current().is_ok() {
@@ -232,15 +239,28 @@ impl RedisStore {
 
 impl Leasing {
     /// Decides one need, and fills the thread's purse where the lease has plenty.
-    fn decide_and_take(&self, now: Time, need: Need, era: u64) -> Option<SetStatus> {
+    fn decide_and_take(&self, now: Time, need: Need) -> Option<SetStatus> {
         let set = self.decide(now, &[need])?;
         if set.is_allow() && need.cost == 1 {
-            let taken = self.desk().ledger.take_ahead(now, need.bucket);
+            let mut desk = self.desk();
+            let taken = desk.ledger.take_ahead(now, need.bucket);
+            // Read while nothing can be settled.
+            let era = self.era.load(SeqCst);
+            drop(desk);
             if let (Some((units, until)), [status]) = (taken, set.statuses()) {
                 purse::fill(need.bucket, Purse { units, until, era, status: *status });
             }
         }
         Some(set)
+    }
+
+    /// Ends what threads have in hand, before leases are settled that it may be of: the server is about to be told that it was
+    /// used. Called under the desk's lock.
+    fn end_purses(&self, calls: &[Call]) {
+        let settles = |call: &Call| call.lines.iter().any(|line| line.settle.iter().any(Option::is_some));
+        if calls.iter().any(settles) {
+            self.era.fetch_add(1, SeqCst);
+        }
     }
 
     fn decide(&self, now: Time, needs: &[Need]) -> Option<SetStatus> {
@@ -281,6 +301,26 @@ impl Desk {
     }
 }
 
+impl Drop for Leasing {
+    fn drop(&mut self) {
+        // Whoever looks after it finds nothing any more, and ends.
+        self.due.notify_one();
+    }
+}
+
+/// Somebody looks after what is due: until this is dropped, with a runtime that ends if need be.
+struct Keeping(Weak<crate::store::Shared>);
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade()
+            && let Some(leasing) = &shared.leasing
+        {
+            leasing.desk().is_kept = false;
+        }
+    }
+}
+
 /// A call under way: dropped without an answer, it failed.
 struct Open<'a> {
     leasing: &'a Leasing,
@@ -297,6 +337,7 @@ impl Drop for Open<'_> {
 
 /// Looks after what is due as long as the store lives.
 async fn keep(shared: Weak<crate::store::Shared>, due: Arc<Notify>) {
+    let _keeping = Keeping(Weak::clone(&shared));
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let store = RedisStore { shared };

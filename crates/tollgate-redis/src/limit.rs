@@ -6,9 +6,10 @@ use crate::{
 };
 use std::{
     fmt,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
 use tollgate::{Calendar, Limit, LimitHandle, Numbers, OnFailure, StoreError, WindowNumbers};
@@ -26,7 +27,7 @@ pub(crate) struct Named {
     pub(crate) store: u64,
     /// As it stands in keys.
     pub(crate) name: String,
-    /// One for each name in this process.
+    /// A hash of the name.
     pub(crate) number: u64,
     /// Whether its units can be taken ahead.
     leasable: AtomicBool,
@@ -86,8 +87,7 @@ impl fmt::Debug for RedisLimit {
 
 impl Named {
     pub(crate) fn new(store: u64, name: String, edition: Edition) -> Self {
-        static NAMED: AtomicU64 = AtomicU64::new(0);
-        let number = NAMED.fetch_add(1, Relaxed);
+        let number = BuildHasherDefault::<DefaultHasher>::default().hash_one(&name);
         let leasable = AtomicBool::new(is_leasable(&edition));
         Self {
             store,
@@ -145,6 +145,7 @@ impl Named {
 impl Edition {
     pub(crate) fn new(limit: Limit, generation: u64, since: Option<u64>) -> Result<Self, StoreError> {
         let blob = numbers::pack(&limit)?;
+        numbers::bounded(generation, "generation")?;
         let birth = match numbers::depends_on_birth(&limit) {
             true => Birth::At(OnceLock::new()),
             false => Birth::NoMatter,

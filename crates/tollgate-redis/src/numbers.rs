@@ -131,7 +131,7 @@ fn micros(span: Duration, setting: &'static str) -> Result<u64, StoreError> {
     bounded(u64::try_from(nanos / 1_000).unwrap_or(u64::MAX), setting)
 }
 
-fn bounded(number: u64, setting: &'static str) -> Result<u64, StoreError> {
+pub(crate) fn bounded(number: u64, setting: &'static str) -> Result<u64, StoreError> {
     if number >= BOUND {
         return Err(StoreError::Unsupported {
             setting,

@@ -1,8 +1,9 @@
 //! Small change: a few leased units that a thread has in hand, so that threads which spend from one lease do not meet.
 //!
-//! What is in a purse was spent from the lease when it was put there. A purse that is forgotten (its lease has ended, an
-//! operator changed something, the thread is gone) loses its units; they count as used, so nothing is admitted twice. A
-//! purse holds a sixteenth of what was left of the lease, so little is lost: nothing where leases are small.
+//! What is in a purse was spent from the lease when it was put there, and may be used until the lease ends or is settled,
+//! whichever is first: the era goes up before any settlement leaves, and a purse of an earlier era is empty. Units that are
+//! lost so count as used. A purse holds a sixty-fourth of what was left of the lease, so little is lost: nothing where leases
+//! are small.
 
 use crate::lease::BucketId;
 use std::{
@@ -17,7 +18,7 @@ use tollgate::{Status, Time};
 pub(crate) struct Purse {
     pub(crate) units: u32,
     pub(crate) until: Time,
-    /// Between which closings of leases it was filled.
+    /// Between which settlements it was filled.
     pub(crate) era: u64,
     /// How the bucket stood then.
     pub(crate) status: Status,

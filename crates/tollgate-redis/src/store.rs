@@ -10,7 +10,7 @@ use crate::{
     health::Counts,
     leasing::Leasing,
     limit::{Birth, Edition, Named, RedisLimit},
-    link::Group,
+    link::{Group, LinkError},
     names,
     question::{Part, Question, Verb},
     status::set_status,
@@ -73,6 +73,9 @@ impl Shared {
     }
 }
 
+/// Charges in one set.
+const MOST_IN_A_SET: usize = 1_024;
+
 /// How long the time of a limit's birth is kept after somebody last looked.
 const BIRTHS_LAST: Duration = Duration::from_secs(400 * 86_400);
 
@@ -121,7 +124,9 @@ impl RedisStore {
     /// Where Redis cannot keep the numbers.
     pub fn change(&self, limit: &RedisLimit, to: impl Into<Limit>) -> Result<(), StoreError> {
         let since = self.shared.gatherer.clock().map(|_| self.shared.gatherer.server_time());
-        limit.named.change(|was| Ok(Edition::new(to.into(), was.generation + 1, since)?.born_as(was)))?;
+        limit.named.change(|was| {
+            Ok(Edition::new(to.into(), was.generation.saturating_add(1), since)?.born_as(was))
+        })?;
         self.close_leases();
         Ok(())
     }
@@ -160,6 +165,12 @@ impl RedisStore {
         &self,
         charges: &[Charge<'_, RedisLimit>],
     ) -> Result<(Vec<Part>, Vec<usize>), StoreError> {
+        if charges.len() > MOST_IN_A_SET {
+            return Err(StoreError::Unsupported {
+                setting: "a set",
+                problem: "must not have more than 1024 charges in Redis, which is held up by it; make several of it",
+            });
+        }
         let mut parts: Vec<Part> = Vec::with_capacity(charges.len());
         let mut part_of = Vec::with_capacity(charges.len());
         for charge in charges {
@@ -212,7 +223,9 @@ impl RedisStore {
         let ticket = self.shared.guard.admit(home).ok_or_else(given_up)?;
         let asked = tokio::time::timeout_at(self.deadline(), self.look_up_birth(group, &key)).await;
         let at = asked.unwrap_or_else(|_| Err(self.too_late()));
-        self.heard(ticket, group, &key, if at.is_ok() { Outcome::Answered } else { Outcome::Failed });
+        // That somebody else wrote there is no fault of the server's.
+        let is_answered = !matches!(at, Err(StoreError::Unavailable { .. } | StoreError::Unanswered { .. }));
+        self.heard(ticket, group, &key, if is_answered { Outcome::Answered } else { Outcome::Failed });
         at
     }
 
@@ -224,7 +237,17 @@ impl RedisStore {
         let now = whole(seconds)?.saturating_mul(1_000_000).saturating_add(whole(micros)?);
         let lasting = BIRTHS_LAST.as_secs();
         plain(redis::cmd("SET").arg(key).arg(now).arg("NX").arg("EX").arg(lasting).take()).await?;
-        whole(&plain(redis::cmd("GETEX").arg(key).arg("EX").arg(lasting).take()).await?)
+        let damaged = || StoreError::Damaged { key: String::from_utf8_lossy(key).into_owned() };
+        let read = link.plain(group, redis::cmd("GETEX").arg(key).arg("EX").arg(lasting).take()).await;
+        let is_foreign = matches!(&read, Err(LinkError::Refused { code, .. }) if &**code == "WRONGTYPE");
+        match read.map_err(unavailable).and_then(|value| whole(&value)) {
+            Ok(at) if !is_foreign => Ok(at),
+            Err(StoreError::Unavailable { why }) if !is_foreign => Err(StoreError::Unavailable { why }),
+            _ => {
+                plain(redis::cmd("DEL").arg(key).take()).await?;
+                Err(damaged())
+            }
+        }
     }
 
     /// Now, on the clock that this node sleeps by.
@@ -315,6 +338,10 @@ impl Store for RedisStore {
     }
 
     async fn renew(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> Result<bool, StoreError> {
+        // Slots that this node gave by itself are its own.
+        if self.shared.local.renew(charges, permit) {
+            return Ok(true);
+        }
         let (mut parts, _) = self.parts(charges).await?;
         parts.retain(|part| matches!(part.edition.limit, Limit::Concurrency(_)));
         let holders = parts.len() as u64;

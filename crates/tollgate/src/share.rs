@@ -68,7 +68,7 @@ impl Limit {
 /// The same units over so many times the period: exact, unless it takes longer than a clock can tell.
 fn slower(rate: Rate, nodes: NonZeroU32) -> Rate {
     let period = rate.period().saturating_mul(nodes.get());
-    Rate::new(rate.amount().get(), period).unwrap_or(rate)
+    Rate::new(rate.amount().get(), period).or_else(|_| slowest()).unwrap_or(rate)
 }
 
 /// Fewer units each period; where that is less than one, one unit over so many periods more.
@@ -78,7 +78,12 @@ fn fewer(rate: Rate, nodes: NonZeroU32) -> Rate {
         return Rate::new(amount / nodes, rate.period()).unwrap_or(rate);
     }
     let periods = u32::try_from(nodes.div_ceil(amount)).unwrap_or(u32::MAX);
-    Rate::new(1, Duration::saturating_mul(rate.period(), periods)).unwrap_or(rate)
+    Rate::new(1, Duration::saturating_mul(rate.period(), periods)).or_else(|_| slowest()).unwrap_or(rate)
+}
+
+/// One in a hundred years: where a share would be slower than can be told.
+fn slowest() -> Result<Rate, crate::LimitError> {
+    Rate::new(1, Duration::from_secs(100 * 365 * 86_400))
 }
 
 #[cfg(test)]

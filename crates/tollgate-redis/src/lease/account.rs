@@ -137,10 +137,10 @@ impl Account {
         left < self.low && now - self.called >= terms.period() && self.look.is_none_or(|look| look > now)
     }
 
-    /// Spends a sixteenth of the lease that is spent from, where that is more than a few units.
+    /// Spends a sixty-fourth of the lease that is spent from, where that is more than a few units.
     pub(super) fn take_ahead(&mut self, now: Time, terms: &Terms) -> Option<(u32, Time)> {
         let held = self.leases.iter_mut().flatten().find(|held| now < held.ends && held.left() > 0)?;
-        let units = (held.left() / 16).min(1_024);
+        let units = (held.left() / 64).min(1_024);
         if units < FEW {
             return None;
         }

@@ -102,6 +102,14 @@ steps[2] = function()
     return true
   end
 
+  -- Whether nothing was refilled since a charge of that time: then all of it is still there.
+  function step.take_back(n, st, now, units, since)
+    local at = level(n, st, now, st.s1, st.s2)
+    if at <= since then
+      step.refund(n, st, now, units)
+    end
+  end
+
   function step.limit(n)
     return n[4]
   end

@@ -136,6 +136,10 @@ local function agree(st, limit, gen, blob, from)
   if gen > st.gen and (type(st.birth) == 'table') == follows_calendar then
     st.gen, st.blob, st.n, st.step = gen, blob, from, stepped(from[1])
     return
+  elseif gen > st.gen then
+    -- Newer numbers that this node cannot follow, not knowing where the calendar's windows are, are not its to undo.
+    st.flaw = -2
+    return
   end
   -- As of when the numbers changed, where that is known: until then the old ones held.
   local since = limit.since >= 0 and min(max(limit.since, st.at), st.now) or st.now
@@ -143,6 +147,10 @@ local function agree(st, limit, gen, blob, from)
     st.s1, st.s2, st.s3, st.leases, st.out = nil, nil, nil, 0, 0
   end
   st.at, st.epoch = since, max(now, st.epoch + 1)
+  if st.out > 0 and not st.step.bring then
+    -- What is out counts as used already; of this kind nothing is lent.
+    st.leases, st.out = 0, 0
+  end
   st.turned = gen < st.gen
 end
 
@@ -183,6 +191,9 @@ local function state_of(key)
   -- Time does not go back.
   st.now = max(now, at)
   agree(st, limit, gen, blob, from)
+  if st.flaw then
+    return st
+  end
   if st.out > 0 then
     st.step.bring(st.n, st, st.now)
   end

@@ -14,7 +14,7 @@ if now < 0 then
 end
 
 local answers
-if arg[1] == 2 then
+if arg[1] == 2 and #KEYS <= 256 then
   local floor, ceil, spread = math.floor, math.ceil, unpack
   local pack, unpack = cmsgpack.pack, cmsgpack.unpack
   local EXACT, RUN, FOLDED = 9007199254740992, 16, -4

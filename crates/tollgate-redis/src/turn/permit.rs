@@ -2,18 +2,18 @@
 
 use super::reservation::RedisReservation;
 use crate::{
-    question::{Part, Question, Verb},
+    question::{Part, Question, Told, Verb},
     store::RedisStore,
 };
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
 use tokio::task::AbortHandle;
-use tollgate::{Limit, SetStatus, StoreError};
+use tollgate::{Limit, SetStatus, StoreError, Time};
 
 /// Slots of a fleet-wide limit, held until this is dropped. A node that dies holds them for `max_hold` from its last renewal.
 #[must_use = "a permit that is dropped gives its slots back"]
@@ -38,7 +38,7 @@ impl RedisPermit {
     /// them.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.slots.as_ref().is_none_or(|slots| !slots.lost.load(Relaxed))
+        self.slots.as_ref().is_none_or(Renewal::is_held)
     }
 
     /// Gives the slots back, and hears how many units came back.
@@ -58,7 +58,8 @@ impl RedisPermit {
 pub(super) struct Renewal {
     store: RedisStore,
     held: Option<Held>,
-    lost: Arc<AtomicBool>,
+    /// Until when they are surely held, in nanoseconds on the store's clock; zero once they are lost.
+    until: Arc<AtomicU64>,
     task: AbortHandle,
 }
 
@@ -69,15 +70,19 @@ struct Held {
 }
 
 impl Renewal {
-    /// Renews what `permit` holds under those of the parts that have slots.
-    pub(super) fn start(store: &RedisStore, permit: u64, parts: &[Part]) -> Self {
+    /// Renews what `permit` holds under those of the parts that have slots, since it was asked for.
+    pub(super) fn start(store: &RedisStore, permit: u64, parts: &[Part], asked: Time) -> Self {
         let holders = |part: &&Part| matches!(part.edition.limit, Limit::Concurrency(_));
         let parts: Vec<Part> = parts.iter().filter(holders).cloned().collect();
         let held = Held { permit, parts };
-        let lost = Arc::new(AtomicBool::new(false));
-        let renewing = renew_for_good(store.clone(), held.clone(), Arc::clone(&lost));
+        let until = Arc::new(AtomicU64::new((asked + held.shortest()).as_nanos()));
+        let renewing = renew_for_good(store.clone(), held.clone(), Arc::clone(&until));
         let task = tokio::spawn(renewing).abort_handle();
-        Self { store: store.clone(), held: Some(held), lost, task }
+        Self { store: store.clone(), held: Some(held), until, task }
+    }
+
+    fn is_held(&self) -> bool {
+        self.store.now().as_nanos() < self.until.load(Relaxed)
     }
 
     /// Lets go without giving back: time will.
@@ -115,23 +120,32 @@ impl Held {
 
     /// A third of the shortest `max_hold`: two renewals may be lost.
     fn every(&self) -> Duration {
+        self.shortest() / 3
+    }
+
+    fn shortest(&self) -> Duration {
         let holds = self.parts.iter().filter_map(|part| match &part.edition.limit {
             Limit::Concurrency(limit) => Some(limit.max_hold()),
             _ => None,
         });
-        holds.min().unwrap_or(Duration::from_secs(1)) / 3
+        holds.min().unwrap_or(Duration::from_secs(1))
     }
 }
 
-async fn renew_for_good(store: RedisStore, held: Held, lost: Arc<AtomicBool>) {
+async fn renew_for_good(store: RedisStore, held: Held, until: Arc<AtomicU64>) {
     let verb = Verb::Renew { permit: held.permit };
     loop {
         store.sleep_until(store.now() + held.every()).await;
+        let asked = store.now();
         let renewed = store.ask(Question { verb: verb.clone(), parts: held.parts.clone() }).await;
-        // Without an answer nobody knows; the next one will tell.
-        if renewed.and_then(|told| told.number()).is_ok_and(|count| count < held.parts.len() as u64) {
-            lost.store(true, Relaxed);
-            return;
+        match renewed.and_then(Told::number) {
+            Ok(count) if count < held.parts.len() as u64 => {
+                until.store(0, Relaxed);
+                return;
+            }
+            Ok(_) => until.store((asked + held.shortest()).as_nanos(), Relaxed),
+            // Without an answer nobody knows; the next one will tell.
+            Err(_) => {}
         }
     }
 }

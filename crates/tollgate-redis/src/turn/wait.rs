@@ -136,6 +136,7 @@ impl RedisStore {
             part.up_to = Some(part.up_to.map_or(micros, |own| own.min(micros)));
         }
         let permit = self.draw();
+        let asked = self.now();
         let question = Question { verb: Verb::Reserve { permit }, parts: parts.clone() };
         let Told::Statuses(standings) = self.ask(question).await? else { return Err(nonsense()) };
         let status = set_status(&standings, &part_of, Some(permit));
@@ -148,7 +149,7 @@ impl RedisStore {
             Decision::Wait(wait) => wait,
             _ => Duration::ZERO,
         };
-        let slots = status.permit().map(|_| Renewal::start(self, permit, &parts));
+        let slots = status.permit().map(|_| Renewal::start(self, permit, &parts, asked));
         let taken = standings.into_iter().map(|standing| standing.taken).collect();
         let booked = Booked { parts, part_of, taken, slots };
         // From when the answer came: never early.
