@@ -45,7 +45,8 @@ impl Drop for Listening<'_> {
         let waited = self.began.elapsed();
         let is_running = tokio::runtime::Handle::try_current().is_ok();
         if !self.is_over && is_running && waited * 2 >= self.store.shared.settings.timeout {
-            self.store.heard(self.ticket, self.group, self.key, Outcome::Failed);
+            let why = format!("no answer within {waited:?}, when its asker went");
+            self.store.heard(self.ticket, self.group, self.key, Some(why));
         }
     }
 }
@@ -100,8 +101,7 @@ impl RedisStore {
             Err(_) => Err(self.too_late()),
         };
         listening.is_over = true;
-        let outcome = if told.is_ok() { Outcome::Answered } else { Outcome::Failed };
-        self.heard(ticket, group, key, outcome);
+        self.heard(ticket, group, key, told.as_ref().err().map(ToString::to_string));
         match told? {
             Told::Flawed(part, flaw) => {
                 let key =
@@ -116,10 +116,11 @@ impl RedisStore {
     }
 
     /// Tells whoever keeps count how a question went.
-    pub(crate) fn heard(&self, ticket: Ticket, group: Group, key: &[u8], outcome: Outcome) {
+    pub(crate) fn heard(&self, ticket: Ticket, group: Group, key: &[u8], why: Option<String>) {
+        let outcome = if why.is_none() { Outcome::Answered } else { Outcome::Failed };
         match outcome {
             Outcome::Answered => self.shared.counts.answered(),
-            Outcome::Failed => self.shared.counts.failed(),
+            Outcome::Failed => self.shared.counts.failed(why),
         }
         let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
         self.shared.guard.report(self.shared.gatherer.link(), ticket, outcome, probe);

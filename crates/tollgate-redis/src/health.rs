@@ -1,10 +1,13 @@
 //! How the store fares, for whoever watches.
 
 use crate::{breaker::Mode, store::RedisStore};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 /// How the store fares. Counts are since it was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
     /// What is done with questions now.
@@ -17,6 +20,8 @@ pub struct Health {
     pub without_redis: u64,
     /// How often Redis was given up for a while.
     pub outages: u64,
+    /// Why the last of the failed questions failed, if any did.
+    pub last_error: Option<String>,
 }
 
 /// What is done with questions.
@@ -36,6 +41,7 @@ pub(crate) struct Counts {
     answered: AtomicU64,
     failed: AtomicU64,
     without_redis: AtomicU64,
+    last_error: Mutex<Option<String>>,
 }
 
 impl Counts {
@@ -43,8 +49,11 @@ impl Counts {
         self.answered.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn failed(&self) {
+    pub(crate) fn failed(&self, why: Option<String>) {
         self.failed.fetch_add(1, Relaxed);
+        if why.is_some() {
+            *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        }
     }
 
     pub(crate) fn without_redis(&self) {
@@ -68,6 +77,7 @@ impl RedisStore {
             failed: counts.failed.load(Relaxed),
             without_redis: counts.without_redis.load(Relaxed),
             outages,
+            last_error: counts.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::{
     asking::{given_up, nonsense, unavailable},
-    breaker::Outcome,
     builder::{OpenError, RedisStoreBuilder, Settings},
     failure::{Charging, Local},
     gather::Gatherer,
@@ -18,9 +17,10 @@ use crate::{
 };
 use redis::Value;
 use std::{
+    collections::HashMap,
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) leasing: Option<Leasing>,
     /// Who of this node waits where.
     pub(crate) lines: Lines,
+    /// The limits by their names, as long as somebody has a handle.
+    limits: Mutex<HashMap<String, Weak<Named>>>,
     opened: Instant,
     lottery: RandomState,
     drawn: AtomicU64,
@@ -66,6 +68,7 @@ impl Shared {
             settings,
             gatherer,
             lines: Lines::default(),
+            limits: Mutex::default(),
             opened: Instant::now(),
             lottery: RandomState::new(),
             drawn: AtomicU64::new(0),
@@ -97,7 +100,7 @@ impl RedisStore {
     /// Adds a limit under a name that means the same to every node.
     ///
     /// # Errors
-    /// Where Redis cannot keep its numbers.
+    /// Where Redis cannot keep its numbers, or the name is taken by a limit of this store with other numbers.
     pub fn add(&self, name: &str, limit: impl Into<Limit>) -> Result<RedisLimit, StoreError> {
         self.add_generation(name, limit, 0)
     }
@@ -114,8 +117,22 @@ impl RedisStore {
         generation: u64,
     ) -> Result<RedisLimit, StoreError> {
         let edition = Edition::new(limit.into(), generation, None)?;
-        let named = Named::new(self.shared.id, names::limit(name), edition);
-        Ok(RedisLimit { named: Arc::new(named), on_failure: None })
+        let name = names::limit(name);
+        let mut known = self.shared.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(named) = known.get(&name).and_then(Weak::upgrade) {
+            let was = named.edition();
+            if (&was.blob, was.generation) != (&edition.blob, generation) {
+                return Err(StoreError::Unsupported {
+                    setting: "name",
+                    problem: "is another limit's in this store, with other numbers; take another name, or `change` that one",
+                });
+            }
+            return Ok(RedisLimit { named, on_failure: None });
+        }
+        let named = Arc::new(Named::new(self.shared.id, name.clone(), edition));
+        known.retain(|_, named| named.strong_count() > 0);
+        known.insert(name, Arc::downgrade(&named));
+        Ok(RedisLimit { named, on_failure: None })
     }
 
     /// Changes a limit's numbers, as the next generation. What was consumed stays, as each kind of limit promises.
@@ -129,6 +146,23 @@ impl RedisStore {
         })?;
         self.close_leases();
         Ok(())
+    }
+
+    /// Decides a set of charges: all are charged, or none is.
+    ///
+    /// # Errors
+    /// Where a limit is another store's, or what is stored under a key cannot be read; and where Redis does not answer and the
+    /// store was told to leave that to its caller.
+    pub async fn check(&self, charges: &[Charge<'_, RedisLimit>]) -> Result<SetStatus, StoreError> {
+        self.decide(charges, Verb::Check { permit: self.draw() }).await
+    }
+
+    /// What [`check`](Self::check) would answer, charging nothing.
+    ///
+    /// # Errors
+    /// As for `check`.
+    pub async fn peek(&self, charges: &[Charge<'_, RedisLimit>]) -> Result<SetStatus, StoreError> {
+        self.decide(charges, Verb::Peek).await
     }
 
     async fn decide(&self, charges: &[Charge<'_, RedisLimit>], verb: Verb) -> Result<SetStatus, StoreError> {
@@ -224,8 +258,10 @@ impl RedisStore {
         let asked = tokio::time::timeout_at(self.deadline(), self.look_up_birth(group, &key)).await;
         let at = asked.unwrap_or_else(|_| Err(self.too_late()));
         // That somebody else wrote there is no fault of the server's.
-        let is_answered = !matches!(at, Err(StoreError::Unavailable { .. } | StoreError::Unanswered { .. }));
-        self.heard(ticket, group, &key, if is_answered { Outcome::Answered } else { Outcome::Failed });
+        let is_outage = |error: &&StoreError| {
+            matches!(error, StoreError::Unavailable { .. } | StoreError::Unanswered { .. })
+        };
+        self.heard(ticket, group, &key, at.as_ref().err().filter(is_outage).map(ToString::to_string));
         at
     }
 
@@ -296,11 +332,11 @@ impl Store for RedisStore {
     }
 
     async fn check(&self, charges: &[Charge<'_, RedisLimit>]) -> Result<SetStatus, StoreError> {
-        self.decide(charges, Verb::Check { permit: self.draw() }).await
+        Self::check(self, charges).await
     }
 
     async fn peek(&self, charges: &[Charge<'_, RedisLimit>]) -> Result<SetStatus, StoreError> {
-        self.decide(charges, Verb::Peek).await
+        Self::peek(self, charges).await
     }
 
     async fn refund(&self, limit: &RedisLimit, key: Key<'_>, units: u32) -> Result<(), StoreError> {

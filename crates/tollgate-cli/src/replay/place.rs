@@ -65,9 +65,14 @@ impl Redis {
             return error;
         }
         let asked = self.without_login();
+        // What redis-cli can be asked without a login, and without a scheme that it does not know.
+        let tells = match self.url.starts_with("redis://") && !self.url.contains('@') {
+            true => format!(" `redis-cli -u {asked} ping` tells;"),
+            false => String::new(),
+        };
         anyhow!(
             "{error:#}\n  \
-             is there a Redis at {asked}, and may we use it? `redis-cli -u {asked} ping` tells;\n  \
+             is there a Redis at {asked}, and may we use it?{tells}\n  \
              without --store the lines are run in memory, with the same answers"
         )
     }

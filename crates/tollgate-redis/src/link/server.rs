@@ -151,22 +151,30 @@ async fn keep(shared: Arc<Shared>) {
             Ok((wire, pump)) => {
                 let wire = Arc::new(wire);
                 match short {
-                    0 | 1 => tracing::info!(server = %wire.peer, failures, "connected to Redis"),
-                    _ => tracing::debug!(server = %wire.peer, failures, "connected to Redis once more"),
+                    0 | 1 => {
+                        tracing::info!(target: "tollgate::redis", server = %wire.peer, failures, "connected to Redis");
+                    }
+                    _ => {
+                        tracing::debug!(target: "tollgate::redis", server = %wire.peer, failures, "connected to Redis once more");
+                    }
                 }
                 failures = 0;
                 shared.state.send_replace(State::Up(Arc::clone(&wire)));
                 let up_since = Instant::now();
                 found = stay(&shared, &wire, pump).await;
                 if found.is_some() {
-                    tracing::warn!(server = %wire.peer, "the sentinels named another primary");
+                    tracing::warn!(target: "tollgate::redis", server = %wire.peer, "the sentinels named another primary");
                     continue;
                 }
                 let lived = up_since.elapsed();
                 short = if lived < NOTEWORTHY { short.saturating_add(1) } else { 0 };
                 match short {
-                    0 | 1 => tracing::warn!(server = %wire.peer, why = wire.ending(), "lost Redis"),
-                    _ => tracing::debug!(server = %wire.peer, why = wire.ending(), "lost Redis once more"),
+                    0 | 1 => {
+                        tracing::warn!(target: "tollgate::redis", server = %wire.peer, why = wire.ending(), "lost Redis");
+                    }
+                    _ => {
+                        tracing::debug!(target: "tollgate::redis", server = %wire.peer, why = wire.ending(), "lost Redis once more");
+                    }
                 }
                 if lived >= STEADY {
                     backoff.reset();
@@ -177,7 +185,7 @@ async fn keep(shared: Arc<Shared>) {
             Err(why) => {
                 failures += 1;
                 if failures == 1 && short < 2 {
-                    tracing::warn!(why, "Redis cannot be reached");
+                    tracing::warn!(target: "tollgate::redis", why, "Redis cannot be reached");
                 }
                 why
             }

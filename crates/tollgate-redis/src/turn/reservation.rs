@@ -76,6 +76,12 @@ impl RedisReservation {
     /// # Errors
     /// Where Redis does not answer; it is not asked again.
     pub async fn settle_each(mut self, actual: &[u32]) -> Result<(), StoreError> {
+        if self.booked.as_ref().is_some_and(|booked| booked.part_of.len() != actual.len()) {
+            return Err(StoreError::Unsupported {
+                setting: "settle_each",
+                problem: "must be given one cost for each charge, in their order; the turn was given back",
+            });
+        }
         let Some(booked) = self.booked.take() else { return Ok(()) };
         let mut costs = vec![0_u64; booked.parts.len()];
         for (part, actual) in booked.part_of.iter().zip(actual) {

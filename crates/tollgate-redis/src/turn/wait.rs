@@ -54,15 +54,12 @@ impl RedisStore {
     ///
     /// # Errors
     /// Where no turn comes in time, or Redis does not answer.
-    pub async fn wait(
-        &self,
-        charges: &[Charge<'_, RedisLimit>],
-        up_to: Duration,
-    ) -> Result<SetStatus, TurnError> {
+    pub async fn wait(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<(), TurnError> {
         let turn = self.turn(charges, up_to).await?;
-        let status = turn.status().clone();
-        drop(turn);
-        Ok(status)
+        // It has come, so what it charged is spent; slots are not held.
+        let (_, _, booked) = turn.into_parts();
+        drop(booked);
+        Ok(())
     }
 
     /// As [`wait`](Self::wait), and holds the slots of the concurrency limits among the charges.
@@ -111,8 +108,14 @@ impl RedisStore {
                 if again > deadline {
                     // Nobody knows when somebody leaves: the last look is when patience ends.
                     let may_come = matches!(status.decision(), Decision::Deny(Retry::WhenReleased));
-                    if !may_come || self.now() >= deadline {
+                    if !may_come {
                         return Err(TurnError::Refused(status));
+                    } else if self.now() >= deadline {
+                        return Err(if up_to.is_zero() {
+                            TurnError::Refused(status)
+                        } else {
+                            TurnError::TimedOut
+                        });
                     }
                     again = deadline;
                 }

@@ -33,14 +33,14 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         match (survey(&shared).await, known(&shared)) {
             (Ok(map), old) => {
                 if old.is_none_or(|old| !old.agrees(&map)) {
-                    tracing::info!(nodes = map.nodes().len(), "drew the map of the cluster");
+                    tracing::info!(target: "tollgate::redis", nodes = map.nodes().len(), "drew the map of the cluster");
                     backoff.reset();
                 }
                 shared.nodes().retain(|host, _| map.has(host));
                 shared.state.send_replace(State::Known(Arc::new(map)));
             }
             (Err(why), old) => {
-                tracing::debug!(why, "no map of the cluster");
+                tracing::debug!(target: "tollgate::redis", why, "no map of the cluster");
                 if old.is_none() {
                     shared.state.send_replace(State::Unknown(why.into()));
                 }

@@ -87,7 +87,7 @@ pub(super) fn waiting(fleet: &Fleet) -> Result<(), String> {
     let one = [Charge::new(&limit, KEYS[0])];
     let turn = fleet.runtime.block_on(store.wait(&one, Duration::from_secs(5)));
     let went = clock::now();
-    drop(turn.map_err(|problem| format!("STUCK: {problem}"))?);
+    turn.map_err(|problem| format!("STUCK: {problem}"))?;
     // Two turns of the dead, and its own.
     if went < began + 3 * UNIT || went > emptied + 3 * UNIT + LATE {
         let after = (went - emptied) as f64 / 1e6;
