@@ -2,7 +2,7 @@
 
 use super::subject::{Decide, Limits, Numbers, Request};
 use std::{sync::Arc, time::Duration};
-use tollgate::{Charge, DecidedBy, OnFailure, SetStatus, Store};
+use tollgate::{Charge, DecidedBy, OnFailure, SetStatus};
 use tollgate_redis::{RedisLimit, RedisStore};
 
 /// An answer that takes longer is a failure, and no figure: not so soon as it would be for a gateway, since a busy machine

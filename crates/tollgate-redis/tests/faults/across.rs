@@ -14,7 +14,7 @@ use std::{
 use testkit::slot_of;
 use tokio::task::JoinSet;
 use tollgate::{
-    Charge, DecidedBy, Decision, FixedWindow, ManualClock, OnFailure, Rate, SetStatus, SlidingLog, Store,
+    Charge, DecidedBy, Decision, FixedWindow, ManualClock, OnFailure, Rate, SetStatus, SlidingLog,
     StoreError, TokenBucket,
 };
 use tollgate_redis::{RedisLimit, RedisStore};

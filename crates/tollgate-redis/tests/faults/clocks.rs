@@ -9,7 +9,7 @@ use crate::{
 };
 use std::time::Duration;
 use tollgate::{
-    Charge, FixedWindow, Limit, ManualClock, Rate, SlidingCounter, SlidingLog, Store, Time, TokenBucket,
+    Charge, FixedWindow, Limit, ManualClock, Rate, SlidingCounter, SlidingLog, Time, TokenBucket,
 };
 
 pub(crate) const CASES: &[Case] = &[("clock steps", steps)];

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use testkit::{Sentinels, slot_of};
-use tollgate::{Charge, FixedWindow, Store};
+use tollgate::{Charge, FixedWindow};
 
 pub(crate) const CASES: &[Case] = &[
     ("slot moves", slot_moves),

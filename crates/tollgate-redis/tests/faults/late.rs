@@ -13,7 +13,7 @@ use std::{
 };
 use testkit::{Proxy, RedisServer};
 use tollgate::{
-    Charge, Concurrency, DecidedBy, FixedWindow, Limit, ManualClock, OnFailure, Rate, Store, TokenBucket,
+    Charge, Concurrency, DecidedBy, FixedWindow, Limit, ManualClock, OnFailure, Rate, TokenBucket,
 };
 use tollgate_redis::{RedisLimit, RedisStore};
 

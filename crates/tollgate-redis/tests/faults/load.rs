@@ -14,7 +14,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     task::JoinHandle,
 };
-use tollgate::{Charge, DecidedBy, OnFailure, Rate, Store, TokenBucket};
+use tollgate::{Charge, DecidedBy, OnFailure, Rate, TokenBucket};
 use tollgate_redis::{Health, HealthState, RedisLimit, RedisStore};
 
 /// Not the default of 20 ms: on a machine that is busy with other things that would be felt without a fault.

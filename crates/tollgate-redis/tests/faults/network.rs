@@ -11,7 +11,7 @@ use crate::{
 };
 use std::time::{Duration, Instant};
 use testkit::{Proxy, RedisServer};
-use tollgate::{Charge, OnFailure, Rate, Store, TokenBucket};
+use tollgate::{Charge, OnFailure, Rate, TokenBucket};
 use tollgate_redis::RedisStore;
 
 pub(crate) const CASES: &[Case] = &[

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 use testkit::{Cluster, RedisServer, slot_of};
-use tollgate::{Charge, Store};
+use tollgate::Charge;
 use tollgate_redis::{RedisLimit, RedisStore, RedisStoreBuilder};
 
 #[derive(Default)]

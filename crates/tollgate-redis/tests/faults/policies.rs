@@ -6,7 +6,7 @@ use crate::{
     load::{POLICIES, name_of, runtime},
     places::{Places, must, patient},
 };
-use tollgate::{Charge, Concurrency, DecidedBy, FixedWindow, Limit, OnFailure, Rate, Store, TokenBucket};
+use tollgate::{Charge, Concurrency, DecidedBy, FixedWindow, Limit, OnFailure, Rate, TokenBucket};
 
 pub(crate) const CASES: &[Case] = &[("denials", denials)];
 

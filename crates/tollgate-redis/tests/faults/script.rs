@@ -16,7 +16,7 @@ use std::{
 };
 use testkit::RedisServer;
 use tokio::task::JoinSet;
-use tollgate::{Charge, FixedWindow, Store};
+use tollgate::{Charge, FixedWindow};
 use tollgate_redis::{RedisLimit, RedisStore};
 
 pub(crate) const CASES: &[Case] = &[("script flush", script_flush)];

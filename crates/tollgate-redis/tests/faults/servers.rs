@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use testkit::{Connection, RedisServer};
-use tollgate::{Charge, OnFailure, Store};
+use tollgate::{Charge, OnFailure};
 use tollgate_redis::RedisStore;
 
 pub(crate) const CASES: &[Case] = &[

@@ -2,7 +2,7 @@
 
 use crate::server::server;
 use std::time::Duration;
-use tollgate::{Charge, ManualClock, Rate, Store, TokenBucket};
+use tollgate::{Charge, ManualClock, Rate, TokenBucket};
 
 /// The older node keeps the bucket so empty that the newer one is only refused: its numbers hold all the same.
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::server::server;
 use std::time::{Duration, Instant};
-use tollgate::{Charge, DecidedBy, Rate, Store, TokenBucket};
+use tollgate::{Charge, DecidedBy, Rate, TokenBucket};
 use tollgate_redis::{RedisLimit, RedisStore};
 
 #[derive(Clone, Copy, Debug, Default)]

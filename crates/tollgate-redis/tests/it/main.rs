@@ -4,5 +4,6 @@ mod conformance;
 mod crowd;
 mod generations;
 mod leases;
+mod regressions;
 mod server;
 mod turns;

@@ -9,7 +9,7 @@ use crate::{
     order::{Order, Task},
 };
 use std::time::Duration;
-use tollgate::{Charge, Store};
+use tollgate::Charge;
 use tollgate_redis::RedisLimit;
 
 /// Slots are renewed three times as often as they would run out.

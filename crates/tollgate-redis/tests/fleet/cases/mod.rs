@@ -19,7 +19,7 @@ use crate::{
 use std::{cell::Cell, env, time::Duration};
 use testkit::RedisServer;
 use tokio::runtime::Runtime;
-use tollgate::{Charge, SetStatus, Store};
+use tollgate::{Charge, SetStatus};
 use tollgate_redis::RedisStore;
 
 /// How the load is spread over the nodes: unevenly.
