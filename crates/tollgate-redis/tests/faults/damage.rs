@@ -10,7 +10,7 @@ use crate::{
 };
 use testkit::RedisServer;
 use tokio::task::JoinSet;
-use tollgate::{Charge, Rate, StoreError, TokenBucket};
+use tollgate::{Charge, Rate, Store, StoreError, TokenBucket};
 use tollgate_redis::{RedisLimit, RedisStore};
 
 pub(crate) const CASES: &[Case] = &[("damaged states", damaged)];

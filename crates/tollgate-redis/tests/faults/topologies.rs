@@ -8,7 +8,7 @@ use crate::{
 };
 use std::time::{Duration, Instant};
 use testkit::{RedisServer, Sentinels};
-use tollgate::{Charge, Concurrency, DecidedBy, Rate, TokenBucket};
+use tollgate::{Charge, Concurrency, DecidedBy, Rate, Store, TokenBucket};
 
 pub(crate) const CASES: &[Case] = &[
     ("redis://", |places| works("redis://", &places.server().url())),

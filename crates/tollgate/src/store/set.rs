@@ -256,16 +256,16 @@ impl<C: Clock> MemoryStore<C> {
         if let Err(Full(left)) = place.slot {
             return Told::no(self.full(part.entry, left), ask, 0);
         }
-        if extra.banned_for(now) > 0 && part.cost > 0 {
-            let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
-            let mut status = place.step.ask(body.state(), &ask).status.banned(idle, extra.banned_for(now));
-            status.add_remaining(extra.granted);
-            return Told::no(status, ask, extra.granted);
-        }
         if part.cost - u64::from(granted) > u64::from(cost) {
             // Beyond 32 bits no limit gives that much.
             let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
             let mut status = Status { verdict: Verdict::Never, ..idle };
+            status.add_remaining(extra.granted);
+            return Told::no(status, ask, extra.granted);
+        }
+        if extra.banned_for(now) > 0 && part.cost > 0 {
+            let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
+            let mut status = place.step.ask(body.state(), &ask).status.banned(idle, extra.banned_for(now));
             status.add_remaining(extra.granted);
             return Told::no(status, ask, extra.granted);
         }
