@@ -116,7 +116,7 @@ fn nobody_there() {
     let (first, advice) = told.split_once('\n').unwrap();
     assert!(first.starts_with("error: line 2: the store does not answer: "), "{first}");
     assert_snapshot!(advice, @r"
-    is there a Redis at redis://127.0.0.1:PORT, and may we use it? `redis-cli -u redis://127.0.0.1:PORT ping` tells;
+    is there a Redis at redis://127.0.0.1:PORT, and may we use it?
     without --store the lines are run in memory, with the same answers
     ");
 }
