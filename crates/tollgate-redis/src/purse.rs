@@ -5,12 +5,8 @@
 //! lost so count as used. A purse holds a sixty-fourth of what was left of the lease, so little is lost: nothing where leases
 //! are small.
 
-use crate::lease::BucketId;
-use std::{
-    cell::RefCell,
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-};
+use crate::lease::{BucketId, Hashed};
+use std::{cell::RefCell, collections::HashMap, hash::BuildHasherDefault};
 use tollgate::{Status, Time};
 
 /// Units in hand, and until when they may be spent.
@@ -27,7 +23,7 @@ pub(crate) struct Purse {
 /// So many purses a thread has; then it begins anew.
 const MOST: usize = 256;
 
-type Purses = HashMap<BucketId, Purse, BuildHasherDefault<Folded>>;
+type Purses = HashMap<BucketId, Purse, BuildHasherDefault<Hashed>>;
 
 thread_local! {
     static PURSES: RefCell<Purses> = RefCell::default();
@@ -54,24 +50,4 @@ pub(crate) fn fill(bucket: BucketId, purse: Purse) {
         }
         purses.insert(bucket, purse);
     });
-}
-
-/// A bucket's id is a keyed hash already.
-#[derive(Default)]
-struct Folded(u64);
-
-impl Hasher for Folded {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, id: u128) {
-        self.0 = (id >> 64) as u64 ^ id as u64;
-    }
 }

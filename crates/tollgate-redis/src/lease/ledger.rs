@@ -280,7 +280,7 @@ fn stricter(one: Option<Retry>, other: Option<Retry>) -> Option<Retry> {
 
 /// A bucket's id is a keyed hash already: its halves, folded, are as good as any hash of it.
 #[derive(Default)]
-struct Hashed(u64);
+pub(crate) struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {

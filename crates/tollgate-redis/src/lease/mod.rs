@@ -37,6 +37,6 @@ mod terms;
 pub(crate) use self::call::{LeaseId, Settlement, Wish};
 pub(crate) use self::{
     call::{Answer, BucketId, Call, Line, Need},
-    ledger::{Ledger, Local},
+    ledger::{Hashed, Ledger, Local},
     terms::Terms,
 };
