@@ -11,7 +11,8 @@ local MOST_UNITS = 4294967295
 local muldiv
 function muldiv(a, b, c)
   local product = a * b
-  if product < EXACT then
+  -- A number that is too large by itself comes out of a damaged state: any answer will do, as long as there is one.
+  if product < EXACT or b == 1 then
     local whole = floor(product / c)
     local rest = product - whole * c
     -- The quotient was rounded to a double, across a whole number now and then.
