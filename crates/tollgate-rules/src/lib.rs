@@ -20,11 +20,15 @@
 mod decode;
 mod limit;
 mod mistake;
+pub mod model;
 mod nearest;
 mod quantity;
+mod request;
 mod yaml;
 
 pub use limit::{ParsedLimit, parse_limit};
 pub use mistake::{Mistake, Mistakes};
+pub use model::RuleFile;
 pub use nearest::nearest;
 pub use quantity::{Problem, Quantity, QuantityError, parse_duration, parse_rate, parse_size};
+pub use request::Request;

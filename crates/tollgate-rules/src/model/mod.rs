@@ -1,0 +1,47 @@
+//! The rule file as it is meant: every name resolved, every quantity a type, nothing left to get wrong.
+//!
+//! [`RuleFile`] comes out of `parse_rules` and is compiled into a `Program`. Limits
+//! and upstreams are named by their index in the file's lists, so that nobody looks a name up twice.
+
+mod condition;
+mod rule;
+mod settings;
+
+pub use condition::{Attribute, DailyTime, Instant, Matcher, PathPattern, Segment, TimeSpan, When};
+pub use rule::{
+    Cost, Excess, HeaderCost, LimitSource, Missing, NamedLimit, Override, Reply, Route, Rule, RuleLimit,
+};
+pub use settings::{
+    AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogLevel, LogSettings, RefusalLog, RefusalStyle,
+    Server, StoreSettings, TlsFiles, Upstream,
+};
+
+use ipnet::IpNet;
+
+/// A whole rule file.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RuleFile {
+    /// The global switch: `false` refuses nothing and touches no store.
+    pub enabled: bool,
+    /// What is opened.
+    pub listen: Listen,
+    /// Where what was used is kept.
+    pub store: StoreSettings,
+    /// Whose word on the client's address is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How responses tell of limits.
+    pub headers: HeaderStyle,
+    /// How a refusal reads.
+    pub refusal: RefusalStyle,
+    /// What is logged.
+    pub log: LogSettings,
+    /// Limits by name.
+    pub limits: Vec<NamedLimit>,
+    /// Where requests go.
+    pub upstreams: Vec<Upstream>,
+    /// Rules of every route, before its own.
+    pub everywhere: Vec<Rule>,
+    /// The first that matches takes the request.
+    pub routes: Vec<Route>,
+}

@@ -1,0 +1,222 @@
+//! Everything in a rule file that is no rule: listeners, the store, upstreams, logs.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use tollgate::{OnFailure, WhenFull};
+
+/// What is opened; only what is named.
+#[derive(Clone, Debug, Default)]
+pub struct Listen {
+    /// The reverse proxy.
+    pub gateway: Option<Listener>,
+    /// Envoy's rate limit service.
+    pub grpc: Option<Listener>,
+    /// JSON questions.
+    pub http: Option<Listener>,
+    /// Any Redis client.
+    pub resp: Option<Listener>,
+    /// Health, metrics, console.
+    pub admin: Option<Listener>,
+}
+
+/// An address that is listened on, and how much is taken there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Where.
+    pub address: SocketAddr,
+    /// With TLS, by these files.
+    pub tls: Option<TlsFiles>,
+    /// Connections at once; more wait to be accepted.
+    pub max_connections: u32,
+    /// Requests at once over the whole listener; more are answered 503.
+    pub max_in_flight: u32,
+    /// Connections that the system holds until they are accepted.
+    pub backlog: u32,
+    /// The longest head of a request, in bytes.
+    pub max_header: u32,
+    /// The longest body of a request, in bytes; any where `None`.
+    pub max_body: Option<u64>,
+    /// How long a client may take to send a head.
+    pub header_timeout: Duration,
+    /// How long a connection may lie idle, between requests or in the middle of a body.
+    pub idle_timeout: Duration,
+}
+
+impl Listener {
+    /// On this address, with everything else as it is by default.
+    #[must_use]
+    pub const fn on(address: SocketAddr) -> Self {
+        Self {
+            address,
+            tls: None,
+            max_connections: 10_000,
+            max_in_flight: 2_000,
+            backlog: 1024,
+            max_header: 32 * 1024,
+            max_body: None,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+        }
+    }
+}
+
+/// A certificate chain and its key, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain.
+    pub cert: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+}
+
+/// Where what was used is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// `memory:`, or how to reach Redis. May hold a password.
+    pub url: String,
+    /// Keys in memory.
+    pub max_keys: u32,
+    /// What happens to a new key when memory is full of live ones.
+    pub when_full: WhenFull,
+    /// How long a question to Redis may take.
+    pub timeout: Duration,
+    /// What is decided while Redis does not answer.
+    pub on_failure: OnFailure,
+    /// How many nodes share the limits.
+    pub nodes: u32,
+    /// How long units are taken ahead for; `None`: every decision is Redis's own.
+    pub lease: Option<Duration>,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self {
+            url: "memory:".to_owned(),
+            max_keys: 1_000_000,
+            when_full: WhenFull::Evict,
+            timeout: Duration::from_millis(20),
+            on_failure: OnFailure::Local,
+            nodes: 1,
+            lease: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for StoreSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The address may hold a password.
+        f.debug_struct("StoreSettings")
+            .field("max_keys", &self.max_keys)
+            .field("when_full", &self.when_full)
+            .field("timeout", &self.timeout)
+            .field("on_failure", &self.on_failure)
+            .field("nodes", &self.nodes)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How responses tell of limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderStyle {
+    /// `RateLimit` and `RateLimit-Policy`.
+    #[default]
+    Draft10,
+    /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`.
+    XRateLimit,
+    /// Not at all.
+    None,
+}
+
+/// How a refusal reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RefusalStyle {
+    /// `application/problem+json`.
+    #[default]
+    Problem,
+    /// As the Soul gateway answers.
+    Soul,
+    /// A line of text.
+    Plain,
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSettings {
+    /// Which refusals.
+    pub refusals: RefusalLog,
+    /// How much of everything else.
+    pub level: LogLevel,
+    /// Whether every request is.
+    pub access: AccessLog,
+}
+
+/// Which refusals are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RefusalLog {
+    /// A few a second.
+    #[default]
+    Sampled,
+    /// Every one.
+    All,
+    /// None.
+    Off,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words are the levels'")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Whether every request is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// No.
+    #[default]
+    Off,
+    /// A line each.
+    On,
+}
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// Its name.
+    pub name: String,
+    /// Who answers; at least one.
+    pub servers: Vec<Server>,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long an answer may take to begin.
+    pub timeout: Duration,
+    /// How servers are asked whether they are well.
+    pub health: Option<HealthCheck>,
+}
+
+/// One server of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// `http://`, `https://` or `h2c://`, a host and perhaps a port; no path.
+    pub url: String,
+    /// Its share of the requests, beside the others' weights.
+    pub weight: u32,
+}
+
+/// How a server is asked whether it is well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// What is asked for.
+    pub path: String,
+    /// How often.
+    pub every: Duration,
+    /// After how many failures in a row it gets no more requests.
+    pub unhealthy_after: u32,
+    /// After how many successes in a row it gets requests again.
+    pub healthy_after: u32,
+}
