@@ -4,11 +4,11 @@
 //! this node's memory on its share of each limit; what is open passes. Every status says that it was decided so. A refusal by
 //! Redis is an answer, and never comes here.
 
-use crate::{limit::RedisLimit, store::RedisStore};
-use std::{num::NonZeroU32, time::Duration};
+use crate::{limit::RedisLimit, store::RedisStore, turn::RedisPermit};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tollgate::{
-    Bounds, Charge, Clock, DecidedBy, Decision, LimitHandle, ManualClock, MemoryStore, OnFailure, PermitId,
-    Retry, SetStatus, Status, StoreError, SystemClock, Time,
+    Bounds, Charge, Clock, DecidedBy, Decision, Enter, Entered, LimitHandle, ManualClock, MemoryStore,
+    OnFailure, PermitId, Retry, SetStatus, Sleep, Status, StoreError, SystemClock, Time, Timer,
 };
 
 /// When a closed limit tells callers to come back: about when the next probe will have been answered.
@@ -16,7 +16,7 @@ const COME_BACK: Duration = Duration::from_secs(1);
 
 /// Shares of the limits, in memory.
 pub(crate) struct Local {
-    pub(crate) store: MemoryStore<LocalClock>,
+    pub(crate) store: Arc<MemoryStore<LocalClock>>,
     nodes: NonZeroU32,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum LocalClock {
 impl Local {
     pub(crate) fn new(nodes: u32, clock: Option<ManualClock>) -> Self {
         let clock = clock.map_or_else(|| LocalClock::System(SystemClock::default()), LocalClock::Manual);
-        let store = MemoryStore::with_clock(Bounds::default(), clock);
+        let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock));
         Self { store, nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN) }
     }
 
@@ -78,64 +78,109 @@ impl RedisStore {
         error: StoreError,
         charging: Charging,
     ) -> Result<SetStatus, StoreError> {
+        let policies = self.policies(charges, error)?;
+        let charging = if is_closed(&policies, charges) { Charging::No } else { charging };
+        let (locals, handles) = self.locals(charges, &policies)?;
+        let locals = own_charges(&locals, &handles);
+        let told = match charging {
+            _ if locals.is_empty() => None,
+            Charging::Yes => Some(self.shared.local.store.check(&locals)?),
+            Charging::No => Some(self.shared.local.store.peek(&locals)?),
+        };
+        let statuses = told.as_ref().map(SetStatus::statuses).unwrap_or_default();
+        let permit = told.as_ref().and_then(SetStatus::permit);
+        self.shared.counts.without_redis();
+        Ok(SetStatus::new(by_policy(charges, &policies, statuses), permit))
+    }
+
+    /// Lets a set in without Redis: what is local waits and holds slots of this node's own share.
+    pub(crate) async fn enter_without(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        error: StoreError,
+    ) -> Result<Entered<RedisPermit>, StoreError> {
+        let policies = self.policies(charges, error.clone())?;
+        if is_closed(&policies, charges) {
+            return self.decide_without(charges, error, Charging::No).map(Entered::Refused);
+        }
+        let (locals, handles) = self.locals(charges, &policies)?;
+        let locals = own_charges(&locals, &handles);
+        self.shared.counts.without_redis();
+        let told = |statuses: &[Status]| SetStatus::new(by_policy(charges, &policies, statuses), None);
+        if locals.is_empty() {
+            return Ok(Entered::In(RedisPermit::without_redis(told(&[]), None)));
+        }
+        Ok(match self.shared.local.store.enter(&locals).await? {
+            Entered::In(permit) => {
+                Entered::In(RedisPermit::without_redis(told(permit.statuses()), Some(permit)))
+            }
+            Entered::Refused(status) => Entered::Refused(told(status.statuses())),
+        })
+    }
+
+    /// What is done about each charge, where the error is an outage and somebody said what to do.
+    fn policies(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        error: StoreError,
+    ) -> Result<Vec<OnFailure>, StoreError> {
         let is_outage = matches!(error, StoreError::Unavailable { .. } | StoreError::Unanswered { .. });
         let policies: Option<Vec<OnFailure>> =
             charges.iter().map(|charge| self.policy(charge.limit)).collect();
-        let Some(policies) = policies.filter(|_| is_outage) else { return Err(error) };
-        let closed =
-            policies.iter().zip(charges).any(|(policy, it)| *policy == OnFailure::Closed && it.cost > 0);
-        let locals = self.decide_locally(charges, &policies, if closed { Charging::No } else { charging })?;
-        let mut locals_told = locals.as_ref().map(SetStatus::statuses).unwrap_or_default().iter();
-        let statuses = policies.iter().zip(charges).map(|(policy, charge)| {
-            let most = charge.limit.named.edition().limit.most();
-            let told = match policy {
-                OnFailure::Closed if charge.cost > 0 => Decision::Deny(Retry::After(COME_BACK)),
-                OnFailure::Local => {
-                    if let Some(status) = locals_told.next() {
-                        return status.said_by(DecidedBy::Failure(OnFailure::Local));
-                    }
-                    Decision::Allow
-                }
-                OnFailure::Open | OnFailure::Closed => Decision::Allow,
-            };
-            let left = if matches!(told, Decision::Allow) { most } else { 0 };
-            Status::new(told, most, left, Some(Duration::ZERO)).said_by(DecidedBy::Failure(*policy))
-        });
-        let permit = locals.as_ref().and_then(SetStatus::permit);
-        self.shared.counts.without_redis();
-        Ok(SetStatus::new(statuses.collect(), permit))
+        policies.filter(|_| is_outage).ok_or(error)
     }
 
-    /// Decides those of the charges that are local, as one set.
-    fn decide_locally(
+    /// Those of the charges that are local, and this node's shares of their limits.
+    fn locals<'c>(
         &self,
-        charges: &[Charge<'_, RedisLimit>],
+        charges: &[Charge<'c, RedisLimit>],
         policies: &[OnFailure],
-        charging: Charging,
-    ) -> Result<Option<SetStatus>, StoreError> {
-        let local = &self.shared.local;
-        let of = |(charge, policy): (_, &OnFailure)| (*policy == OnFailure::Local).then_some(charge);
-        let locals: Vec<&Charge<'_, RedisLimit>> = charges.iter().zip(policies).filter_map(of).collect();
-        if locals.is_empty() {
-            return Ok(None);
-        }
-        let handles: Vec<LimitHandle> =
-            locals.iter().map(|charge| local.share(charge.limit)).collect::<Result<_, _>>()?;
-        let charges: Vec<Charge<'_>> = locals
-            .iter()
-            .zip(&handles)
-            .map(|(charge, handle)| Charge {
-                limit: handle,
-                key: charge.key,
-                cost: charge.cost,
-                up_to: charge.up_to,
-            })
-            .collect();
-        match charging {
-            Charging::Yes => local.store.check(&charges).map(Some),
-            Charging::No => local.store.peek(&charges).map(Some),
-        }
+    ) -> Result<(Vec<Charge<'c, RedisLimit>>, Vec<LimitHandle>), StoreError> {
+        let of = |(charge, policy): (&Charge<'c, RedisLimit>, &OnFailure)| {
+            (*policy == OnFailure::Local).then_some(*charge)
+        };
+        let locals: Vec<_> = charges.iter().zip(policies).filter_map(of).collect();
+        let handles = locals.iter().map(|charge| self.shared.local.share(charge.limit));
+        let handles = handles.collect::<Result<_, _>>()?;
+        Ok((locals, handles))
     }
+}
+
+/// One closed limit refuses the set.
+fn is_closed(policies: &[OnFailure], charges: &[Charge<'_, RedisLimit>]) -> bool {
+    policies.iter().zip(charges).any(|(policy, it)| *policy == OnFailure::Closed && it.cost > 0)
+}
+
+/// The same charges, on this node's shares.
+fn own_charges<'c>(locals: &[Charge<'c, RedisLimit>], handles: &'c [LimitHandle]) -> Vec<Charge<'c>> {
+    let own = |(charge, limit): (&Charge<'c, RedisLimit>, _)| Charge {
+        limit,
+        key: charge.key,
+        cost: charge.cost,
+        up_to: charge.up_to,
+    };
+    locals.iter().zip(handles).map(own).collect()
+}
+
+/// How every charge stands by its policy; the local ones as told.
+fn by_policy(charges: &[Charge<'_, RedisLimit>], policies: &[OnFailure], locals: &[Status]) -> Vec<Status> {
+    let mut locals_told = locals.iter();
+    let stands = |(policy, charge): (&OnFailure, &Charge<'_, RedisLimit>)| {
+        let most = charge.limit.named.edition().limit.most();
+        let told = match policy {
+            OnFailure::Closed if charge.cost > 0 => Decision::Deny(Retry::After(COME_BACK)),
+            OnFailure::Local => {
+                if let Some(status) = locals_told.next() {
+                    return status.said_by(DecidedBy::Failure(OnFailure::Local));
+                }
+                Decision::Allow
+            }
+            OnFailure::Open | OnFailure::Closed => Decision::Allow,
+        };
+        let left = if matches!(told, Decision::Allow) { most } else { 0 };
+        Status::new(told, most, left, Some(Duration::ZERO)).said_by(DecidedBy::Failure(*policy))
+    };
+    policies.iter().zip(charges).map(stands).collect()
 }
 
 /// Whether a set is charged or only asked.
@@ -157,6 +202,15 @@ impl Clock for LocalClock {
         match self {
             Self::System(clock) => clock.unix(at),
             Self::Manual(clock) => clock.unix(at),
+        }
+    }
+}
+
+impl Timer for LocalClock {
+    fn sleep_until(&self, at: Time) -> Sleep {
+        match self {
+            Self::System(clock) => clock.sleep_until(at),
+            Self::Manual(clock) => clock.sleep_until(at),
         }
     }
 }

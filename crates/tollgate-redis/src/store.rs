@@ -25,7 +25,9 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tollgate::{Charge, Clock, Key, Limit, PermitId, SetStatus, Sleep, Store, StoreError, Time, Timer};
+use tollgate::{
+    Charge, Clock, Key, Limit, OnFailure, PermitId, SetStatus, Sleep, Store, StoreError, Time, Timer,
+};
 
 /// Limits shared through Redis. Clones are the same store.
 #[derive(Clone)]
@@ -325,6 +327,14 @@ impl Store for RedisStore {
 
     fn add_named(&self, name: &str, limit: Limit) -> Result<RedisLimit, StoreError> {
         self.add(name, limit)
+    }
+
+    fn remove_limit(&self, _: &RedisLimit) {
+        // Its keys expire.
+    }
+
+    fn when_failing(&self, limit: &RedisLimit, on_failure: OnFailure) -> RedisLimit {
+        limit.clone().on_failure(on_failure)
     }
 
     fn change_limit(&self, limit: &RedisLimit, to: Limit) -> Result<(), StoreError> {

@@ -210,6 +210,16 @@ impl Status {
         Self { verdict: Verdict::Deny(nanos.saturating_mul(self.per_nano as u64)), decided_by, ..self }
     }
 
+    /// The same, refused like this.
+    pub(crate) fn denied(self, retry: Retry) -> Self {
+        let verdict = match retry {
+            Retry::After(after) => return self.refused(nanos(after), self.decided_by),
+            Retry::WhenReleased => Verdict::WhenReleased,
+            Retry::Never => Verdict::Never,
+        };
+        Self { verdict, ..self }
+    }
+
     /// The same on a key that is banned for so long: the longer refusal counts, and `idle` shows what is there untouched.
     pub(crate) fn banned(self, idle: Self, nanos: u64) -> Self {
         if self.in_nanos().rank() > Verdict::Deny(nanos).rank() {

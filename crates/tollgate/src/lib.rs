@@ -76,6 +76,8 @@ pub use step::{
     bandwidth::{Pace, Pacer},
     concurrency::PermitId,
 };
-pub use store::{Bounds, LimitHandle, MemoryStore, Store, StoreError, WhenFull};
+pub use store::{
+    Answer, Bounds, Enter, Entered, Held, LimitHandle, MemoryStore, Store, StoreError, WhenFull,
+};
 pub use time::Time;
 pub use wait::{Granted, Passed, Permit, Reason, Refused, Reservation, Wait, WaitAt, WaitError};

@@ -5,6 +5,7 @@
 //! logs, counters, slots), a waiter asks again when there should be room; on each node only the first of those who wait at
 //! a bucket does.
 
+mod entering;
 mod line;
 mod permit;
 mod reservation;

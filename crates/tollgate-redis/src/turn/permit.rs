@@ -13,20 +13,36 @@ use std::{
     time::Duration,
 };
 use tokio::task::AbortHandle;
-use tollgate::{Limit, SetStatus, StoreError, Time};
+use tollgate::{Held, Limit, Permit, SetStatus, Status, StoreError, Time};
 
 /// Slots of a fleet-wide limit, held until this is dropped. A node that dies holds them for `max_hold` from its last renewal.
 #[must_use = "a permit that is dropped gives its slots back"]
 #[derive(Debug)]
 pub struct RedisPermit {
     status: SetStatus,
-    slots: Option<Renewal>,
+    slots: Slots,
+    waited: Duration,
+}
+
+#[derive(Debug)]
+enum Slots {
+    None,
+    Shared(Renewal),
+    /// Of this node's own share, had while Redis did not answer.
+    Own(Permit<'static>),
 }
 
 impl RedisPermit {
-    pub(super) fn new(turn: RedisReservation) -> Self {
+    pub(super) fn new(turn: RedisReservation, waited: Duration) -> Self {
         let (_, status, booked) = turn.into_parts();
-        Self { status, slots: booked.and_then(|booked| booked.slots) }
+        let slots = booked.and_then(|booked| booked.slots).map_or(Slots::None, Slots::Shared);
+        Self { status, slots, waited }
+    }
+
+    /// Had without Redis, by policy.
+    pub(crate) fn without_redis(status: SetStatus, own: Option<Permit<'static>>) -> Self {
+        let waited = own.as_ref().map_or(Duration::ZERO, Permit::waited);
+        Self { status, slots: own.map_or(Slots::None, Slots::Own), waited }
     }
 
     /// How every charge stood when it was made.
@@ -38,18 +54,45 @@ impl RedisPermit {
     /// them.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.slots.as_ref().is_none_or(Renewal::is_held)
+        match &self.slots {
+            Slots::None => true,
+            Slots::Shared(renewal) => renewal.is_held(),
+            Slots::Own(permit) => permit.renew(),
+        }
     }
 
     /// Gives the slots back, and hears how many units came back.
     ///
     /// # Errors
     /// Where Redis does not answer; then they come back by time.
-    pub async fn leave(mut self) -> Result<u32, StoreError> {
-        match self.slots.take() {
-            Some(slots) => slots.leave().await,
-            None => Ok(0),
+    pub async fn leave(self) -> Result<u32, StoreError> {
+        match self.slots {
+            Slots::Shared(slots) => slots.leave().await,
+            // Given back by being dropped, at once.
+            Slots::None | Slots::Own(_) => Ok(0),
         }
+    }
+}
+
+impl Held for RedisPermit {
+    fn statuses(&self) -> &[Status] {
+        self.status.statuses()
+    }
+
+    fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    fn renew_every(&self) -> Option<Duration> {
+        match &self.slots {
+            Slots::Own(permit) => permit.renew_every(),
+            // Those in Redis are renewed in the background.
+            Slots::None | Slots::Shared(_) => None,
+        }
+    }
+
+    fn renew(&self) -> bool {
+        self.is_held()
     }
 }
 
@@ -57,14 +100,14 @@ impl RedisPermit {
 #[derive(Debug)]
 pub(super) struct Renewal {
     store: RedisStore,
-    held: Option<Held>,
+    held: Option<Holding>,
     /// Until when they are surely held, in nanoseconds on the store's clock; zero once they are lost.
     until: Arc<AtomicU64>,
     task: AbortHandle,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct Holding {
     permit: u64,
     parts: Vec<Part>,
 }
@@ -74,7 +117,7 @@ impl Renewal {
     pub(super) fn start(store: &RedisStore, permit: u64, parts: &[Part], asked: Time) -> Self {
         let holders = |part: &&Part| matches!(part.edition.limit, Limit::Concurrency(_));
         let parts: Vec<Part> = parts.iter().filter(holders).cloned().collect();
-        let held = Held { permit, parts };
+        let held = Holding { permit, parts };
         let until = Arc::new(AtomicU64::new((asked + held.shortest()).as_nanos()));
         let renewing = renew_for_good(store.clone(), held.clone(), Arc::clone(&until));
         let task = tokio::spawn(renewing).abort_handle();
@@ -108,7 +151,7 @@ impl Drop for Renewal {
     }
 }
 
-impl Held {
+impl Holding {
     fn leave(&self) -> Question {
         Question { verb: Verb::Leave { permit: self.permit }, parts: self.parts.clone() }
     }
@@ -132,7 +175,7 @@ impl Held {
     }
 }
 
-async fn renew_for_good(store: RedisStore, held: Held, until: Arc<AtomicU64>) {
+async fn renew_for_good(store: RedisStore, held: Holding, until: Arc<AtomicU64>) {
     let verb = Verb::Renew { permit: held.permit };
     loop {
         store.sleep_until(store.now() + held.every()).await;

@@ -30,6 +30,8 @@ enum Turn {
 struct Refuser {
     bucket: Vec<u8>,
     books: bool,
+    /// How long its charge may wait.
+    patience: Duration,
 }
 
 impl RedisStore {
@@ -71,7 +73,9 @@ impl RedisStore {
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
     ) -> Result<RedisPermit, TurnError> {
-        self.turn(charges, up_to).await.map(RedisPermit::new)
+        let begun = self.now();
+        let turn = self.turn(charges, up_to).await?;
+        Ok(RedisPermit::new(turn, self.now() - begun))
     }
 
     /// A turn that has come.
@@ -80,7 +84,8 @@ impl RedisStore {
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
     ) -> Result<RedisReservation, TurnError> {
-        let deadline = self.now() + up_to;
+        let begun = self.now();
+        let mut deadline = begun + up_to;
         let mut place: Option<Place<'_>> = None;
         let mut pause = SOONEST;
         loop {
@@ -104,6 +109,8 @@ impl RedisStore {
                     Decision::Deny(Retry::WhenReleased) => pause,
                     _ => return Err(TurnError::Refused(status)),
                 };
+                // Whoever refuses says how long it may be waited for there.
+                deadline = begun + up_to.min(refuser.patience);
                 let mut again = self.now() + after;
                 if again > deadline {
                     // Nobody knows when somebody leaves: the last look is when patience ends.
@@ -111,7 +118,7 @@ impl RedisStore {
                     if !may_come {
                         return Err(TurnError::Refused(status));
                     } else if self.now() >= deadline {
-                        return Err(if up_to.is_zero() {
+                        return Err(if up_to.min(refuser.patience).is_zero() {
                             TurnError::Refused(status)
                         } else {
                             TurnError::TimedOut
@@ -135,6 +142,7 @@ impl RedisStore {
     async fn book(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<Turn, StoreError> {
         let (mut parts, part_of) = self.parts(charges).await?;
         let micros = u64::try_from(up_to.as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT);
+        let patience: Vec<Option<u64>> = parts.iter().map(|part| part.up_to).collect();
         for part in &mut parts {
             part.up_to = Some(part.up_to.map_or(micros, |own| own.min(micros)));
         }
@@ -145,7 +153,8 @@ impl RedisStore {
         let status = set_status(&standings, &part_of, Some(permit));
         if let Some(by) = status.denied_by() {
             let part = &parts[part_of[by]];
-            let refuser = Refuser { bucket: part.key.to_vec(), books: part.edition.books() };
+            let patience = patience[part_of[by]].map_or(Duration::MAX, Duration::from_micros);
+            let refuser = Refuser { bucket: part.key.to_vec(), books: part.edition.books(), patience };
             return Ok(Turn::Refused(status, refuser));
         }
         let wait = match status.decision() {

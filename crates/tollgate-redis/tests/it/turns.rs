@@ -1,9 +1,13 @@
 //! Turns booked in Redis: reserved, waited for, given back.
 
 use crate::{crowd::join_all, server::server};
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tollgate::{
-    Charge, Concurrency, Decision, FixedWindow, Limit, ManualClock, Rate, SmoothWarmingUp, Store, TokenBucket,
+    Charge, Concurrency, DecidedBy, Decision, Enter, Entered, FixedWindow, Held, Limit, ManualClock,
+    OnFailure, Rate, SmoothWarmingUp, Store, TokenBucket,
 };
 use tollgate_redis::{RedisStore, TurnError};
 
@@ -182,4 +186,78 @@ fn slots_of_a_fleet_come_back_and_are_renewed_while_held() {
         let lost = store.enter(&charge, Duration::from_secs(20)).await.expect("the slot, by time");
         drop(lost);
     });
+}
+
+/// A port nobody listens on.
+fn nowhere() -> String {
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
+    format!("redis://127.0.0.1:{port}")
+}
+
+#[test]
+fn who_enters_without_redis_is_decided_by_each_limits_policy() {
+    server().block_on(enter_without_redis());
+}
+
+async fn enter_without_redis() {
+    let store = Arc::new(RedisStore::builder(&nowhere()).nodes(2).open().expect("an address"));
+    let slots = Concurrency::new(2, Duration::from_secs(5)).expect("a limit").with_queue(10);
+    let slots = store.add("slots", slots).expect("a limit");
+    // Half of two slots is one.
+    let Entered::In(held) = Enter::enter(&store, &[Charge::new(&slots, "k")]).await.expect("an answer")
+    else {
+        panic!("the node's own slot is free")
+    };
+    assert_eq!(held.statuses()[0].decided_by(), DecidedBy::Failure(OnFailure::Local));
+    let refused = Enter::enter(&store, &[Charge::new(&slots, "k")]).await.expect("an answer");
+    assert!(matches!(refused, Entered::Refused(status) if status.is_deny()));
+    let waiting = tokio::spawn({
+        let (store, slots) = (Arc::clone(&store), slots.clone());
+        async move { Enter::enter(&store, &[Charge::new(&slots, "k").up_to(Duration::from_secs(5))]).await }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    drop(held);
+    let Entered::In(second) = waiting.await.expect("no panic").expect("an answer") else {
+        panic!("the slot came back")
+    };
+    assert!(second.waited() > Duration::ZERO);
+
+    let open = store.when_failing(&slots, OnFailure::Open);
+    let passed = Enter::enter(&store, &[Charge::new(&open, "k")]).await.expect("an answer");
+    assert!(matches!(passed, Entered::In(_)), "open: no slot is needed");
+    let closed = store.when_failing(&slots, OnFailure::Closed);
+    let refused = Enter::enter(&store, &[Charge::new(&open, "k"), Charge::new(&closed, "k")]).await;
+    let Entered::Refused(status) = refused.expect("an answer") else { panic!("closed refuses") };
+    assert_eq!(status.denied_by(), Some(1));
+}
+
+#[test]
+fn each_charge_of_an_entering_set_waits_as_long_as_it_may_and_no_longer() {
+    server().block_on(enter_in_time());
+}
+
+async fn enter_in_time() {
+    let store = Arc::new(server().store());
+    let slots =
+        store.add("slots", Concurrency::new(1, Duration::from_secs(5)).expect("a limit")).expect("a limit");
+    let rate = TokenBucket::new(Rate::per_second(10).expect("a rate"), 1).expect("a limit");
+    let rate = store.add("rate", rate).expect("a limit");
+    let set = [Charge::new(&rate, "k").up_to(Duration::from_secs(5)), Charge::new(&slots, "k")];
+    let Entered::In(held) = Enter::enter(&store, &set).await.expect("an answer") else {
+        panic!("all is free")
+    };
+    // The rate may be waited for, the slot may not.
+    let begun = Instant::now();
+    let Entered::Refused(status) = Enter::enter(&store, &set).await.expect("an answer") else {
+        panic!("taken")
+    };
+    assert_eq!(status.denied_by(), Some(1));
+    assert!(begun.elapsed() < Duration::from_secs(1), "refused at once");
+    drop(held);
+    let patient = [set[0], set[1].up_to(Duration::from_secs(5))];
+    let Entered::In(held) = Enter::enter(&store, &patient).await.expect("an answer") else {
+        panic!("free again")
+    };
+    assert!(held.waited() > Duration::ZERO, "a token was to come first");
 }

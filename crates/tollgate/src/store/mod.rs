@@ -22,4 +22,4 @@ pub(crate) use short::Mode;
 pub(crate) use table::Print;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
-pub use seam::Store;
+pub use seam::{Answer, Enter, Entered, Held, Store};

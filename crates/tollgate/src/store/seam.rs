@@ -5,9 +5,15 @@
 
 use super::{LimitHandle, MemoryStore, StoreError};
 use crate::{
-    charge::Charge, clock::Clock, decision::SetStatus, key::Key, limit::Limit, step::concurrency::PermitId,
+    charge::Charge,
+    clock::{Clock, Timer},
+    decision::{OnFailure, SetStatus, Status},
+    key::Key,
+    limit::Limit,
+    step::concurrency::PermitId,
+    wait::{Permit, WaitError},
 };
-use std::{fmt, future::Future, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 /// Where limits and what was used of them live.
 pub trait Store: Send + Sync {
@@ -19,6 +25,25 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Where the store has no room for it, or cannot keep its numbers.
     fn add_named(&self, name: &str, limit: Limit) -> Result<Self::Limit, StoreError>;
+
+    /// As [`add_named`](Self::add_named), with room for so many keys of its own, where the store keeps keys in memory: a flood
+    /// on it then evicts nobody else.
+    ///
+    /// # Errors
+    /// As [`add_named`](Self::add_named).
+    fn add_with_room(&self, name: &str, limit: Limit, max_keys: u32) -> Result<Self::Limit, StoreError> {
+        let _ = max_keys;
+        self.add_named(name, limit)
+    }
+
+    /// Forgets a limit that nobody charges any more. A shared store lets its keys expire instead.
+    fn remove_limit(&self, limit: &Self::Limit);
+
+    /// The same limit, decided in this way while a shared store does not answer. One in memory always answers.
+    fn when_failing(&self, limit: &Self::Limit, on_failure: OnFailure) -> Self::Limit {
+        let _ = on_failure;
+        limit.clone()
+    }
 
     /// Changes a limit's numbers. What was consumed stays, as each kind of limit promises.
     ///
@@ -51,6 +76,73 @@ pub trait Store: Send + Sync {
     fn renew(&self, charges: &[Charge<'_, Self::Limit>], permit: PermitId) -> impl Answer<bool>;
 }
 
+/// A store at which one can wait for a turn, and hold slots.
+pub trait Enter: Store {
+    /// What somebody holds who is in.
+    type Permit: Held;
+
+    /// Decides a set as [`check`](Store::check) does, sleeps until its turn where that comes later, and holds its slots until
+    /// the permit is dropped. Dropped before, it gives its turn back.
+    ///
+    /// As for a check, a charge that does not say how long it may wait does not, except for the pace of a leaky bucket's delay.
+    fn enter(self: &Arc<Self>, charges: &[Charge<'_, Self::Limit>]) -> impl Answer<Entered<Self::Permit>>;
+}
+
+/// Whether somebody is in.
+#[derive(Debug)]
+#[must_use = "a permit that is dropped gives its slots back"]
+pub enum Entered<P> {
+    /// All is charged, its turn has come.
+    In(P),
+    /// Nothing is charged.
+    Refused(SetStatus),
+}
+
+/// What somebody holds who is in: slots, until dropped. Where no charge was for slots it holds nothing.
+pub trait Held: Send + Sync + 'static {
+    /// How every charge stood, in the order they were given.
+    fn statuses(&self) -> &[Status];
+
+    /// How long it waited for its turn.
+    fn waited(&self) -> Duration;
+
+    /// How often it has to be renewed to be kept; `None` where it holds nothing, or renews itself.
+    fn renew_every(&self) -> Option<Duration>;
+
+    /// Holds on for another while. Whether nothing was lost until now.
+    fn renew(&self) -> bool;
+}
+
+impl<C: Timer + Send + Sync + 'static> Enter for MemoryStore<C> {
+    type Permit = Permit<'static>;
+
+    async fn enter(self: &Arc<Self>, charges: &[Charge<'_>]) -> Result<Entered<Permit<'static>>, StoreError> {
+        match self.enter_in_time(charges).await {
+            Ok(permit) => Ok(Entered::In(permit)),
+            Err(WaitError::Refused(refused)) => Ok(Entered::Refused(refused.into_status())),
+            Err(WaitError::Store(error)) => Err(error),
+        }
+    }
+}
+
+impl Held for Permit<'static> {
+    fn statuses(&self) -> &[Status] {
+        Self::statuses(self)
+    }
+
+    fn waited(&self) -> Duration {
+        Self::waited(self)
+    }
+
+    fn renew_every(&self) -> Option<Duration> {
+        self.max_hold().map(|hold| hold / 3)
+    }
+
+    fn renew(&self) -> bool {
+        Self::renew(self)
+    }
+}
+
 /// A future of what a store answers.
 pub trait Answer<T>: Future<Output = Result<T, StoreError>> + Send {}
 
@@ -61,6 +153,15 @@ impl<C: Clock + Send + Sync> Store for MemoryStore<C> {
 
     fn add_named(&self, _: &str, limit: Limit) -> Result<LimitHandle, StoreError> {
         self.add(limit)
+    }
+
+    fn add_with_room(&self, _: &str, limit: Limit, max_keys: u32) -> Result<LimitHandle, StoreError> {
+        self.add_bounded(limit, max_keys as usize)
+    }
+
+    fn remove_limit(&self, limit: &LimitHandle) {
+        // One that the store does not know is gone already.
+        let _ = self.remove(limit);
     }
 
     fn change_limit(&self, limit: &LimitHandle, to: Limit) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use super::{
     order::{Few, Order, Toll},
 };
 use crate::{
-    decision::{Decision, Retry, Status, Verdict},
+    decision::{Decision, Retry, SetStatus, Status, Verdict},
     step::turns::Turns,
     store::StoreError,
     time,
@@ -130,6 +130,15 @@ impl Refused {
             },
             (None, _) => Retry::WhenReleased,
         }
+    }
+
+    /// How every charge stands, as a refused check says it.
+    pub(crate) fn into_status(mut self) -> SetStatus {
+        let retry = self.retry();
+        if let Some(status) = self.statuses.iter_mut().nth(self.by) {
+            *status = status.denied(retry);
+        }
+        SetStatus::new(self.statuses.to_vec(), None)
     }
 
     /// Which charge refuses, in the order they were given.
