@@ -135,7 +135,7 @@ impl Refused {
     /// How every charge stands, as a refused check says it.
     pub(crate) fn into_status(mut self) -> SetStatus {
         let retry = self.retry();
-        if let Some(status) = self.statuses.iter_mut().nth(self.by) {
+        if let Some(status) = self.statuses.get_mut(self.by) {
             *status = status.denied(retry);
         }
         SetStatus::new(self.statuses.to_vec(), None)

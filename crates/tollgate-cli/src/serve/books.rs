@@ -1,0 +1,109 @@
+//! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log.
+
+use std::time::Duration;
+use tollgate_admin::{Histogram, KeyMeter, Meters, Outcome as Counted, RouteMeter, RuleMeter, Sketch};
+use tollgate_gateway::{Answered, Ledger, Ruled};
+use tollgate_rules::{ChargedLimit, Keyed, Outcome, Program, RuleCharge, Why, model::Excess};
+
+/// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
+pub(super) struct Books {
+    rules: Vec<RuleMeter>,
+    routes: Vec<RouteMeter>,
+    none: RouteMeter,
+    upstreams: Vec<Histogram>,
+    keys: Vec<KeyMeter>,
+    refusals: crate::log::Refusals,
+}
+
+impl Books {
+    pub(super) fn new(program: &Program, meters: &Meters, sketch: &Sketch) -> Self {
+        let file = program.file();
+        let rules = program.rules().map(|entry| {
+            let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
+            meters.rule(route, &entry.rule.name)
+        });
+        let keys = program.charges().iter().map(|charge| sketch.limit(&limit_name(program, charge)));
+        Self {
+            rules: rules.collect(),
+            routes: file.routes.iter().map(|route| meters.route(&route.name)).collect(),
+            none: meters.route(""),
+            upstreams: file.upstreams.iter().map(|upstream| meters.upstream(&upstream.name)).collect(),
+            keys: keys.collect(),
+            refusals: crate::log::Refusals::new(file.log.refusals),
+        }
+    }
+
+    fn log_refusal(&self, ruled: &Ruled<'_>, rule: &str) {
+        let route = ruled.found.route().map(|route| ruled.found.program().route(route).name.as_str());
+        let request = ruled.found.request();
+        self.refusals.log(route.unwrap_or("-"), rule, request.method, ruled.found.path(), request.ip);
+    }
+}
+
+/// What a charge's limit is called where keys are listed.
+pub(super) fn limit_name(program: &Program, charge: &RuleCharge) -> String {
+    match charge.limit {
+        ChargedLimit::Named(place) => program.file().limits[place].name.clone(),
+        ChargedLimit::Inline(place) => program.inline_limits()[place].name.clone(),
+    }
+}
+
+impl Ledger for Books {
+    fn ruled(&self, ruled: &Ruled<'_>) {
+        let program = ruled.found.program();
+        let enabled = program.file().enabled;
+        let (refuser, counted, waited) = match ruled.outcome {
+            Outcome::Pass { waited } if !enabled => (None, Counted::Skip, *waited),
+            Outcome::Pass { waited } if waited.is_zero() => (None, Counted::Allow, *waited),
+            Outcome::Pass { waited } => (None, Counted::Wait, *waited),
+            Outcome::Refused { by, why } => {
+                let counted = match (&program.rule(*by).rule.excess, why) {
+                    (_, Why::Store(_)) => Counted::Error,
+                    (Excess::Divert(_), _) => Counted::Divert,
+                    (Excess::Degrade(_), _) => Counted::Degrade,
+                    _ => Counted::Reject,
+                };
+                (Some(*by), counted, Duration::ZERO)
+            }
+        };
+        match refuser {
+            Some(by) => {
+                self.rules[by.0].count(counted);
+                self.log_refusal(ruled, &program.rule(by).rule.name);
+            }
+            None => {
+                let shadows = ruled.shadows;
+                for rule in ruled.found.rules() {
+                    if shadows.iter().any(|shadow| shadow.rule == *rule && shadow.refused_by.is_some()) {
+                        self.rules[rule.0].count(Counted::Shadow);
+                    } else {
+                        self.rules[rule.0].count(counted);
+                        if !waited.is_zero() {
+                            self.rules[rule.0].waited(waited);
+                        }
+                    }
+                }
+            }
+        }
+        for stand in ruled.stands {
+            let charge = &program.charges()[stand.charge.0];
+            let Keyed::Key(values) = ruled.found.key(charge) else { continue };
+            let texts = values.texts();
+            let meter = &self.keys[stand.charge.0];
+            if refuser.is_none() {
+                meter.used(texts.key(), stand.units.into());
+            } else if stand.status.is_deny() {
+                meter.refused(texts.key());
+            }
+        }
+    }
+
+    fn answered(&self, answered: &Answered) {
+        let route = answered.route.map_or(&self.none, |route| &self.routes[route.0]);
+        route.answered(answered.status.as_u16());
+        if let Some((upstream, took)) = answered.upstream {
+            self.upstreams[upstream].observe(took);
+        }
+    }
+}
+

@@ -1,0 +1,78 @@
+//! `tollgate serve`: what a rule file names is opened, and kept in step with the file until told to stop.
+//!
+//! Which store is in use is known here and nowhere below. The gateway has workers of its own; everything else (the file,
+//! health checks, the admin listener, signals) runs on one small runtime.
+
+mod books;
+mod opened;
+mod reload;
+mod state;
+
+pub(crate) use opened::{Opened, Options};
+
+use crate::{args::ServeArgs, file};
+use anyhow::{Context, Result};
+use std::sync::Arc;
+use tokio::runtime::Builder;
+use tollgate::{Bounds, Enter, MemoryStore};
+use tollgate_net::{Drain, DrainTimes, Drained, stop_on_signals};
+use tollgate_redis::RedisStore;
+use tollgate_rules::{RuleFile, model::StoreSettings};
+
+/// Serves until a signal says to stop.
+pub(crate) fn run(args: &ServeArgs) -> Result<()> {
+    let file = file::load(&args.config)?;
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let _entered = runtime.enter();
+    let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
+    stop_on_signals(&drain).context("cannot listen to signals")?;
+    crate::log::begin(file.log);
+    let options = Options { watched: Some(args.config.clone()), workers: args.workers };
+    match store_of(&file.store)? {
+        AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
+        AnyStore::Redis(store) => runtime.block_on(serve(store, file, options, drain)),
+    }
+}
+
+async fn serve<S: Enter + state::Tell + 'static>(
+    store: Arc<S>,
+    file: RuleFile,
+    options: Options,
+    drain: Drain,
+) -> Result<()> {
+    let opened = Opened::open(store, file, options, drain.clone()).await?;
+    for (name, address) in opened.addresses() {
+        eprintln!("{name:<8} {address}");
+    }
+    if opened.addresses().is_empty() {
+        anyhow::bail!("the file opens nothing: name at least one listener, such as `listen: {{ gateway: 127.0.0.1:8080 }}`");
+    }
+    let drained = drain.run().await;
+    drop(opened);
+    if let Drained::Left(left) = drained {
+        eprintln!("stopped with {left} connections still open after the deadline");
+    }
+    Ok(())
+}
+
+/// The stores there are.
+pub(crate) enum AnyStore {
+    Memory(Arc<MemoryStore>),
+    Redis(Arc<RedisStore>),
+}
+
+/// The store that a file asks for.
+pub(crate) fn store_of(settings: &StoreSettings) -> Result<AnyStore> {
+    if settings.url == "memory:" {
+        let bounds = Bounds { max_keys: settings.max_keys as usize, when_full: settings.when_full, ..Bounds::default() };
+        return Ok(AnyStore::Memory(Arc::new(MemoryStore::with_bounds(bounds))));
+    }
+    let mut builder = RedisStore::builder(&settings.url)
+        .timeout(settings.timeout)
+        .on_failure(settings.on_failure)
+        .nodes(settings.nodes);
+    if let Some(lease) = settings.lease {
+        builder = builder.lease(lease);
+    }
+    Ok(AnyStore::Redis(Arc::new(builder.open().context("store.url")?)))
+}

@@ -1,0 +1,177 @@
+//! Everything that a file has opened.
+
+use super::{
+    books::Books,
+    reload::Followers,
+    state::{self, Status, Tell},
+};
+use anyhow::{Context, Result};
+use std::{
+    net::SocketAddr,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{runtime::Handle, task::JoinHandle};
+use tollgate::Enter;
+use tollgate_admin::{Admin, Meters, Sketch};
+use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
+use tollgate_net::{Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
+use tollgate_rules::{Enforcer, RuleFile, model};
+
+/// How a file is served.
+pub(crate) struct Options {
+    /// The file to follow; none where the rules do not come from one.
+    pub(crate) watched: Option<PathBuf>,
+    /// Workers of the gateway; as many as there are cores where `None`.
+    pub(crate) workers: Option<NonZeroUsize>,
+}
+
+/// Listeners that are open, and who looks after them.
+pub(crate) struct Opened<S: Enter> {
+    followers: Arc<Followers<S>>,
+    addresses: Vec<(&'static str, SocketAddr)>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl<S: Enter + Tell + 'static> Opened<S> {
+    /// Opens what the file names.
+    pub(crate) async fn open(store: Arc<S>, file: RuleFile, options: Options, drain: Drain) -> Result<Self> {
+        let listen = file.listen.clone();
+        refuse_unbuilt(&listen)?;
+        let prepared = Prepared::first(&file)?;
+        let enforcer = Arc::new(Enforcer::new(Arc::clone(&store), file)?);
+        let (meters, sketch) = (Meters::new(), Sketch::new());
+        let edition = enforcer.edition();
+        let books = Books::new(edition.program(), &meters, &sketch);
+        let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
+        let in_flight = NonZeroUsize::new(in_flight as usize).unwrap_or(NonZeroUsize::MIN);
+        let door = Gateway::new(edition, prepared, Arc::new(books), in_flight);
+        door.upstreams().iter().for_each(|upstream| upstream.start_checks(&Handle::current()));
+
+        let path = options.watched.clone().unwrap_or_default();
+        let status = {
+            let door = door.clone();
+            Arc::new(Status::new(store, drain.clone(), path, move || state::upstreams(&door.upstreams())))
+        };
+        let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
+        if let Some(listener) = &listen.gateway {
+            let server = open_gateway(listener, &options, door.clone())?;
+            addresses.push(("gateway", server.local_addr()));
+            let (gauges, door) = (server.gauges(), door.clone());
+            meters.ask_listeners(
+                move || vec![("gateway", gauges.connections())],
+                move || vec![("gateway", door.in_flight().inside())],
+            );
+            tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
+        }
+        if let Some(listener) = &listen.admin {
+            let admin = Admin::new(status.clone(), meters.clone(), sketch.clone());
+            let (address, serving) = open_admin(listener, admin, &drain)?;
+            addresses.push(("admin", address));
+            tasks.push(serving);
+        }
+        let followers = Arc::new(Followers { enforcer, gateway: Some(door), meters, sketch, status });
+        if let Some(path) = options.watched {
+            tasks.push(tokio::spawn(follow(path, Arc::clone(&followers))));
+        }
+        Ok(Self { followers, addresses, tasks })
+    }
+
+    /// What is open, and where.
+    pub(crate) fn addresses(&self) -> &[(&'static str, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// What was counted.
+    pub(crate) fn meters(&self) -> &Meters {
+        &self.followers.meters
+    }
+
+    /// The busiest keys.
+    pub(crate) fn sketch(&self) -> &Sketch {
+        &self.followers.sketch
+    }
+}
+
+impl<S: Enter> Drop for Opened<S> {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn open_gateway<S: Enter + 'static>(
+    listener: &model::Listener,
+    options: &Options,
+    door: Gateway<S>,
+) -> Result<Server> {
+    let at = || format!("listen.gateway: cannot listen on {}", listener.address);
+    let socket = Listener::bind(listener.address, backlog(listener)).with_context(at)?;
+    let mut settings = Settings::default();
+    settings.max_connections = listener.max_connections as usize;
+    if let Some(workers) = options.workers {
+        settings.workers = workers.get();
+    }
+    if let Some(tls) = &listener.tls {
+        settings.tls = Some(TlsSettings { cert: tls.cert.clone(), key: tls.key.clone() });
+    }
+    settings.limits.max_header = listener.max_header as usize;
+    settings.limits.max_body = listener.max_body;
+    settings.limits.header_timeout = listener.header_timeout;
+    settings.limits.idle_timeout = listener.idle_timeout;
+    Server::start(socket.into_std()?, settings, door).with_context(at)
+}
+
+fn open_admin(
+    listener: &model::Listener,
+    admin: Admin,
+    drain: &Drain,
+) -> Result<(SocketAddr, JoinHandle<()>)> {
+    let at = || format!("listen.admin: cannot listen on {}", listener.address);
+    let socket = Listener::bind(listener.address, backlog(listener)).with_context(at)?;
+    let admin = match &listener.tls {
+        Some(tls) => {
+            let files = TlsFiles { cert: tls.cert.clone(), key: tls.key.clone() };
+            admin.tls(TlsAcceptor::read(&files, &["http/1.1"]).context("listen.admin.tls")?)
+        }
+        None => admin,
+    };
+    let (address, drain) = (socket.address(), drain.clone());
+    Ok((address, tokio::spawn(admin.serve(socket, drain))))
+}
+
+fn backlog(listener: &model::Listener) -> NonZeroU32 {
+    NonZeroU32::new(listener.backlog).unwrap_or(NonZeroU32::MIN)
+}
+
+/// Serves until it is time to close, then lets requests in flight finish.
+async fn close_in_time(server: Server, drain: Drain) {
+    let guard = drain.guard();
+    drain.reached(Phase::Closing).await;
+    tokio::select! {
+        _ = server.drain(Duration::MAX) => {}
+        () = guard.over() => {}
+    }
+}
+
+/// Takes every change of the file.
+async fn follow<S: Enter + Tell + 'static>(path: PathBuf, followers: Arc<Followers<S>>) {
+    let (mut watcher, _) = Watcher::open([path.clone()]).await;
+    loop {
+        for contents in watcher.changed().await {
+            followers.take(&path, &contents);
+        }
+    }
+}
+
+/// Doors that a file may name and that cannot be opened yet.
+fn refuse_unbuilt(listen: &model::Listen) -> Result<()> {
+    let unbuilt = [("grpc", &listen.grpc), ("http", &listen.http), ("resp", &listen.resp)];
+    for (name, listener) in unbuilt {
+        if listener.is_some() {
+            anyhow::bail!("listen.{name}: this version does not open this door yet; please take it out of the file");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What the admin listener is told: how the rules, the store and the upstreams are.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+use tollgate::MemoryStore;
+use tollgate_admin::{Component, Condition, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState};
+use tollgate_net::{Drain, Phase};
+use tollgate_redis::{HealthState, RedisStore};
+use tollgate_rules::Mistakes;
+
+/// A store that tells how it is.
+pub(crate) trait Tell {
+    fn tell(&self) -> StoreState;
+}
+
+impl Tell for MemoryStore {
+    fn tell(&self) -> StoreState {
+        StoreState {
+            mode: StoreMode::Memory,
+            last_error: None,
+            keys: self.keys() as u64,
+            evictions: self.evictions(),
+        }
+    }
+}
+
+impl Tell for RedisStore {
+    fn tell(&self) -> StoreState {
+        let health = self.health();
+        let mode = match health.state {
+            HealthState::Healthy if self.is_leased() => StoreMode::Leased,
+            HealthState::Healthy => StoreMode::Exact,
+            HealthState::Recovering => StoreMode::Recovering,
+            _ => StoreMode::Degraded,
+        };
+        StoreState { mode, last_error: health.last_error.clone(), keys: 0, evictions: 0 }
+    }
+}
+
+/// How everything is.
+pub(super) struct Status<S> {
+    store: Arc<S>,
+    drain: Drain,
+    rules: Mutex<RulesState>,
+    upstreams: Box<dyn Fn() -> Vec<Component> + Send + Sync>,
+}
+
+impl<S: Tell> Status<S> {
+    pub(super) fn new(
+        store: Arc<S>,
+        drain: Drain,
+        file: PathBuf,
+        upstreams: impl Fn() -> Vec<Component> + Send + Sync + 'static,
+    ) -> Self {
+        let rules = RulesState { file, generation: 1, loaded: SystemTime::now(), failure: None };
+        Self { store, drain, rules: Mutex::new(rules), upstreams: Box::new(upstreams) }
+    }
+
+    /// Other rules are in force.
+    pub(super) fn reloaded(&self) -> u64 {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.generation += 1;
+        rules.loaded = SystemTime::now();
+        rules.failure = None;
+        rules.generation
+    }
+
+    /// A file was not taken.
+    pub(super) fn not_reloaded(&self, why: &str, mistakes: Option<&Mistakes>) {
+        let mistakes = mistakes.into_iter().flatten().map(|mistake| RuleMistake {
+            line: mistake.line(),
+            column: mistake.column(),
+            path: mistake.path().to_owned(),
+            message: mistake.message().to_owned(),
+        });
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = rules.file.clone();
+        let mistakes = mistakes.collect();
+        rules.failure = Some(ReloadFailure { at: SystemTime::now(), file, why: why.to_owned(), mistakes });
+    }
+}
+
+impl<S: Tell + Send + Sync + 'static> State for Status<S> {
+    fn rules(&self) -> RulesState {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn store(&self) -> StoreState {
+        self.store.tell()
+    }
+
+    fn phase(&self) -> Phase {
+        self.drain.phase()
+    }
+
+    fn others(&self) -> Vec<Component> {
+        (self.upstreams)()
+    }
+}
+
+/// Upstreams as components: one without a healthy server ails, and so does every route to it.
+pub(super) fn upstreams(upstreams: &[Arc<tollgate_gateway::Upstream>]) -> Vec<Component> {
+    let component = |upstream: &Arc<tollgate_gateway::Upstream>| {
+        let (mut all, mut down) = (0, Vec::new());
+        for server in upstream.servers() {
+            all += 1;
+            if !server.healthy {
+                down.push(server.url.clone());
+            }
+        }
+        let condition = match down.len() {
+            0 => Condition::Well,
+            some => Condition::Ailing(format!("{some} of {all} servers are set aside: {}", down.join(", "))),
+        };
+        Component { name: format!("upstream {}", upstream.name()), condition }
+    };
+    upstreams.iter().map(component).collect()
+}
