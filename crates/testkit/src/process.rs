@@ -1,7 +1,8 @@
 //! A child process that does not outlive us.
 //!
-//! Dropping it kills it. For a test process that is itself killed, `setpriv --pdeathsig` has the system kill the child;
-//! where there is no such tool the child is started without. The system counts the death of the *thread* that started
+//! Dropping it ends it: kills it, or where it has children of its own asks it to end, so that it can see to them. For a
+//! test process that is itself killed, `setpriv --pdeathsig` has the system send the child the same signal; where there
+//! is no such tool the child is started without. The system counts the death of the *thread* that started
 //! the child as the parent's, and test threads end with their test; so one thread that never ends starts all of them.
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,22 +14,42 @@ use std::{
         mpsc::{Sender, channel},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 type Order = (Command, Sender<io::Result<Child>>);
+
+/// How long one that was asked to end may take over it, before it is killed.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// How a child is ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ending {
+    /// Killed.
+    Kill,
+    /// Asked, since it has children that it would leave behind if it were killed.
+    Ask,
+}
 
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
     paused: bool,
+    ending: Ending,
 }
 
 impl Process {
     /// Starts a program; `prepare` adds arguments and streams.
     pub(crate) fn start(program: &str, prepare: impl FnOnce(&mut Command)) -> Self {
+        Self::start_to_end_by(Ending::Kill, program, prepare)
+    }
+
+    /// Starts a program that is ended in this way.
+    pub(crate) fn start_to_end_by(ending: Ending, program: &str, prepare: impl FnOnce(&mut Command)) -> Self {
         let mut command = if has_setpriv() {
+            let signal = if ending == Ending::Ask { "TERM" } else { "KILL" };
             let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", "KILL", program]);
+            command.args(["--pdeathsig", signal, program]);
             command
         } else {
             Command::new(program)
@@ -37,7 +58,11 @@ impl Process {
         let (answer, started) = channel();
         starter().send((command, answer)).expect("the starting thread never ends");
         let child = started.recv().expect("the starting thread answers");
-        Self { child: child.unwrap_or_else(|e| panic!("could not start {program}: {e}")), paused: false }
+        Self {
+            child: child.unwrap_or_else(|e| panic!("could not start {program}: {e}")),
+            paused: false,
+            ending,
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -67,7 +92,7 @@ impl Process {
     }
 
     /// Only a child that was not waited for yet is signalled, so its number cannot be another's by now.
-    fn signal(&mut self, signal: Signal) {
+    pub(crate) fn signal(&mut self, signal: Signal) {
         assert!(!self.has_ended(), "process {} has ended", self.pid());
         kill_process(Pid::from_child(&self.child), signal)
             .unwrap_or_else(|e| panic!("could not signal {}: {e}", self.child.id()));
@@ -76,6 +101,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if self.ending == Ending::Ask && !self.has_ended() {
+            self.signal(Signal::TERM);
+            let asked = Instant::now();
+            while !self.has_ended() && asked.elapsed() < END_WITHIN {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
         // A frozen one dies of this as well.
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,6 +1,7 @@
 //! The kit itself: a test that leans on it should not have to doubt it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod arrivals;
 mod clusters;
 mod left_behind;
 mod proxies;

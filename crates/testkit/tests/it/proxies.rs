@@ -47,6 +47,8 @@ fn what_passes_is_counted() {
     assert_eq!(connection.command(&["GET", "a"]).unwrap().text(), value);
     assert_eq!((proxy.connections(), proxy.open_connections()), (1, 1));
     assert!((100_000..100_200).contains(&proxy.bytes_to_server()), "{}", proxy.bytes_to_server());
+    // They are counted when they are written, and may be read before that.
+    eventually("all bytes to be counted", || (proxy.bytes_to_client() >= 100_000).then_some(()));
     assert!((100_000..100_200).contains(&proxy.bytes_to_client()), "{}", proxy.bytes_to_client());
     drop(connection);
     eventually("the connection to close", || (proxy.open_connections() == 0).then_some(()));
