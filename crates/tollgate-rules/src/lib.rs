@@ -1,34 +1,48 @@
-//! The grammar of limits: what people write, turned into what [`tollgate`] computes with.
+//! The rule file: what people write, turned into what [`tollgate`] computes with.
 //!
 //! ```
-//! use tollgate_rules::{ParsedLimit, parse_limit};
+//! use tollgate_rules::parse_rules;
 //!
-//! let parsed = parse_limit("token_bucket: { rate: 10/s, burst: 5 }")?;
-//! let ParsedLimit::Limit(limit) = parsed else { panic!("a token bucket is a charge") };
-//! assert_eq!(limit.name(), "token_bucket");
+//! let file = parse_rules(
+//!     "version: 1
+//! limits:
+//!   per-client: { token_bucket: { rate: 10/s, burst: 5 } }
+//! everywhere:
+//!   - name: per-ip
+//!     limits: [{ use: per-client, key: [ip] }]
+//! ",
+//!     |name| std::env::var(name).ok(),
+//! )?;
+//! assert_eq!(file.limits[0].limit.name(), "token_bucket");
 //! # Ok::<(), tollgate_rules::Mistakes>(())
 //! ```
 //!
-//! - [`parse_rate`], [`parse_duration`] and [`parse_size`] read one quantity.
+//! - [`parse_rules`] reads a whole file into a [`RuleFile`]; [`read_rules`] does, and begins every mistake with its name.
 //! - [`parse_limit`] reads one limit: an algorithm's name and its numbers, in YAML.
+//! - [`parse_rate`], [`parse_duration`] and [`parse_size`] read one quantity.
 //! - [`Mistakes`] lists everything that is wrong with a text at once, each with its path and place.
+//! - [`json_schema`] and [`reference`](fn@reference) list every key, from the same description that the reader goes by.
 //!
 //! Text is read into a raw form that knows where everything stands, and turned into the domain type once. Nothing is
 //! guessed: an unknown name, a key given twice or a quantity that would have to be rounded is a mistake, and zero never
 //! means unlimited.
 
 mod decode;
+mod file;
 mod limit;
 mod mistake;
 pub mod model;
 mod nearest;
 mod quantity;
 mod request;
+mod schema;
 mod yaml;
 
+pub use file::{BadRules, PatternError, Warning, parse_rules, read_rules};
 pub use limit::{ParsedLimit, parse_limit};
 pub use mistake::{Mistake, Mistakes};
 pub use model::RuleFile;
 pub use nearest::nearest;
 pub use quantity::{Problem, Quantity, QuantityError, parse_duration, parse_rate, parse_size};
 pub use request::Request;
+pub use schema::{json_schema, reference};

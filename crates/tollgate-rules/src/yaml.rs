@@ -6,6 +6,7 @@
 
 use crate::mistake::{Mistake, Position};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
+use std::borrow::Cow;
 
 /// A value and where it begins.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,8 +24,40 @@ pub(crate) enum Value {
     Plain(String),
     /// Text in quotes, or a block of text.
     Quoted(String),
+    /// Text that took something from the environment: it reads as if without quotes, and is never shown.
+    Taken {
+        /// What it is now; `None` where the environment has no such name.
+        value: Option<String>,
+        /// What the file says.
+        written: String,
+    },
     List(Vec<Node>),
     Mapping(Vec<(Node, Node)>),
+}
+
+impl Node {
+    /// Whether it, or something in it, came from the environment.
+    pub(crate) fn is_taken(&self) -> bool {
+        match &self.value {
+            Value::Null | Value::Plain(_) | Value::Quoted(_) => false,
+            Value::Taken { .. } => true,
+            Value::List(items) => items.iter().any(Self::is_taken),
+            Value::Mapping(entries) => entries.iter().any(|(key, value)| key.is_taken() || value.is_taken()),
+        }
+    }
+
+    /// It as the file has it, for a path.
+    pub(crate) fn written(&self) -> Cow<'_, str> {
+        match &self.value {
+            Value::Null => "~".into(),
+            Value::Plain(text) | Value::Quoted(text) | Value::Taken { written: text, .. } => text.into(),
+            Value::List(items) => {
+                let items: Vec<_> = items.iter().map(Self::written).collect();
+                format!("[{}]", items.join(", ")).into()
+            }
+            Value::Mapping(_) => "{}".into(),
+        }
+    }
 }
 
 /// How deep values may nest: far more than a rule needs, far less than a stack holds.

@@ -1,14 +1,14 @@
 //! The numbers of buckets and of Guava's two limiters: everything that runs at a rate.
 
 use super::{ParsedLimit, accepted, charge, defaulted, duration, rate};
-use crate::decode::Cursor;
+use crate::{decode::Cursor, schema};
 use std::time::Duration;
 use tollgate::{Delay, LeakyBucket, Refill, SmoothBursty, SmoothWarmingUp, TokenBucket};
 
 pub(super) fn token_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ rate: 10/s, burst: 100 }")?;
-    let pace = fields.required("rate", "10/s").and_then(|pace| rate(&pace));
-    let burst = fields.required("burst", "100").and_then(|burst| burst.positive());
+    let mut fields = numbers.mapping(&schema::TOKEN_BUCKET)?;
+    let pace = fields.required("rate").and_then(|pace| rate(&pace));
+    let burst = fields.required("burst").and_then(|burst| burst.positive());
     let initial = defaulted(fields.optional("initial"), None, |initial| initial.count().map(Some));
     let refill = defaulted(fields.optional("refill"), Refill::Continuous, |refill| {
         refill.choice(&[("continuous", Refill::Continuous), ("interval", Refill::Interval)])
@@ -26,9 +26,9 @@ pub(super) fn token_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
 }
 
 pub(super) fn leaky_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ rate: 10/s, capacity: 20 }")?;
-    let pace = fields.required("rate", "10/s").and_then(|pace| rate(&pace));
-    let capacity = fields.required("capacity", "20").and_then(|capacity| capacity.positive());
+    let mut fields = numbers.mapping(&schema::LEAKY_BUCKET)?;
+    let pace = fields.required("rate").and_then(|pace| rate(&pace));
+    let capacity = fields.required("capacity").and_then(|capacity| capacity.positive());
     let delay = defaulted(fields.optional("delay"), Delay::None, |delay| {
         match delay.text("`none`, or how many pass without delay, such as 5")? {
             "none" => Some(Delay::None),
@@ -49,8 +49,8 @@ pub(super) fn leaky_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
 }
 
 pub(super) fn smooth_bursty(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ rate: 5/s }")?;
-    let pace = fields.required("rate", "5/s").and_then(|pace| rate(&pace));
+    let mut fields = numbers.mapping(&schema::SMOOTH_BURSTY)?;
+    let pace = fields.required("rate").and_then(|pace| rate(&pace));
     let max_burst = defaulted(fields.optional("max_burst"), Duration::from_secs(1), duration);
     let initial = defaulted(fields.optional("initial"), 0, Cursor::count);
     fields.finish();
@@ -62,9 +62,9 @@ pub(super) fn smooth_bursty(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
 }
 
 pub(super) fn smooth_warming_up(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ rate: 5/s, warmup: 3s }")?;
-    let pace = fields.required("rate", "5/s").and_then(|pace| rate(&pace));
-    let warmup = fields.required("warmup", "3s").and_then(|warmup| duration(&warmup));
+    let mut fields = numbers.mapping(&schema::SMOOTH_WARMING_UP)?;
+    let pace = fields.required("rate").and_then(|pace| rate(&pace));
+    let warmup = fields.required("warmup").and_then(|warmup| duration(&warmup));
     let cold_factor = defaulted(fields.optional("cold_factor"), 3.0, Cursor::number);
     // Refused even where the rest is wrong too.
     let cold_factor = cold_factor.filter(|factor| {

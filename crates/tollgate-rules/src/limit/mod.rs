@@ -11,6 +11,7 @@ use crate::{
     decode::{Cursor, Fields, decode, listed},
     mistake::Mistakes,
     quantity::{parse_duration, parse_rate, parse_size},
+    schema,
 };
 use std::time::Duration;
 use tollgate::{Bandwidth, Concurrency, Limit, LimitError, Rate};
@@ -59,14 +60,15 @@ pub enum ParsedLimit {
 /// Everything that is wrong with the text, at once.
 pub fn parse_limit(text: &str) -> Result<ParsedLimit, Mistakes> {
     decode(text, |root| {
-        let mut fields = root.mapping(EXAMPLE)?;
-        let parsed = algorithm(&mut fields);
+        let mut fields = root.mapping(&schema::LIMIT_ALONE)?;
+        let found = algorithm(&mut fields, &[]);
+        if found.is_none() {
+            names_no_algorithm(&fields, &[]);
+        }
         fields.finish();
-        parsed
+        found?.parsed
     })
 }
-
-const EXAMPLE: &str = "token_bucket: { rate: 10/s, burst: 5 }";
 
 type Read = fn(&Cursor<'_>) -> Option<ParsedLimit>;
 
@@ -84,31 +86,47 @@ const ALGORITHMS: [(&str, Read); 10] = [
     ("bandwidth", bandwidth),
 ];
 
-/// The one algorithm among the entries of a mapping, which may hold other keys too.
-fn algorithm(fields: &mut Fields<'_>) -> Option<ParsedLimit> {
-    let mut found: Option<(&str, Option<ParsedLimit>)> = None;
-    for (name, read) in ALGORITHMS {
+/// An algorithm that was found in a mapping.
+pub(crate) struct Algorithm<'a> {
+    pub(crate) name: &'static str,
+    /// Where its numbers stand.
+    pub(crate) numbers: Cursor<'a>,
+    /// How they are read.
+    pub(crate) read: Read,
+    /// What they say; `None` where they are wrong.
+    pub(crate) parsed: Option<ParsedLimit>,
+}
+
+/// The one algorithm among the entries of a mapping, which may hold other keys too; those in `but` it must not have.
+pub(crate) fn algorithm<'a>(fields: &mut Fields<'a>, but: &[&str]) -> Option<Algorithm<'a>> {
+    let mut found: Option<Algorithm<'a>> = None;
+    for (name, read) in ALGORITHMS.into_iter().filter(|(name, _)| !but.contains(name)) {
         let Some(numbers) = fields.optional(name) else { continue };
         // Read it even if it is one too many: its own mistakes are worth knowing.
         let parsed = read(&numbers);
         match &found {
-            Some((first, _)) => {
-                fields
-                    .mistake(name, format!("must stand alone: `{first}` is this limit's algorithm already"));
+            Some(first) => {
+                let first = first.name;
+                numbers.mistake(format!("must stand alone: `{first}` is this limit's algorithm already"));
             }
-            None => found = Some((name, parsed)),
+            None => found = Some(Algorithm { name, numbers, read, parsed }),
         }
     }
-    if found.is_none() && !fields.has_unknown() {
-        let names = listed(ALGORITHMS.iter().map(|(name, _)| *name));
-        fields.mistake_here(format!("names no algorithm, such as `{EXAMPLE}`; known are {names}"));
+    found
+}
+
+/// Notes that a mapping without an algorithm names none, unless a name that is not known tells it already.
+pub(crate) fn names_no_algorithm(fields: &Fields<'_>, but: &[&str]) {
+    if !fields.has_unknown() {
+        let known = ALGORITHMS.iter().map(|(name, _)| *name).filter(|name| !but.contains(name));
+        let example = schema::LIMIT_ALONE.example;
+        fields.mistake_here(format!("names no algorithm, such as `{example}`; known are {}", listed(known)));
     }
-    found?.1
 }
 
 fn concurrency(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ limit: 20, max_hold: 30s }")?;
-    let limit = fields.required("limit", "20").and_then(|limit| limit.positive());
+    let mut fields = numbers.mapping(&schema::CONCURRENCY)?;
+    let limit = fields.required("limit").and_then(|limit| limit.positive());
     let max_hold = defaulted(fields.optional("max_hold"), Duration::from_secs(60), duration);
     let queue = defaulted(fields.optional("queue"), 0, Cursor::count);
     fields.finish();
@@ -117,8 +135,8 @@ fn concurrency(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
 }
 
 fn bandwidth(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ rate: 50KiB/s, after: 1MiB }")?;
-    let pace = fields.required("rate", "50KiB/s").and_then(|pace| rate(&pace));
+    let mut fields = numbers.mapping(&schema::BANDWIDTH)?;
+    let pace = fields.required("rate").and_then(|pace| rate(&pace));
     let after =
         defaulted(fields.optional("after"), 0, |after| after.parsed("a size such as 1MiB", parse_size));
     fields.finish();
@@ -133,12 +151,12 @@ fn rate(cursor: &Cursor<'_>) -> Option<Rate> {
     cursor.parsed("a rate such as 10/s", parse_rate)
 }
 
-fn duration(cursor: &Cursor<'_>) -> Option<Duration> {
+pub(crate) fn duration(cursor: &Cursor<'_>) -> Option<Duration> {
     cursor.parsed("a duration such as 30s", parse_duration)
 }
 
 /// What a key that may be left out says, or what holds without it; `None` where it is wrong.
-fn defaulted<'a, T>(
+pub(crate) fn defaulted<'a, T>(
     cursor: Option<Cursor<'a>>,
     default: T,
     read: impl FnOnce(&Cursor<'a>) -> Option<T>,

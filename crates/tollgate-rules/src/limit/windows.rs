@@ -1,7 +1,10 @@
 //! The numbers of windows, logs and counters: everything that counts in a time.
 
 use super::{ParsedLimit, accepted, charge, defaulted, duration};
-use crate::decode::{Cursor, Fields};
+use crate::{
+    decode::{Cursor, Fields},
+    schema,
+};
 use std::time::Duration;
 use tollgate::{Align, Calendar, FixedWindow, SlidingCounter, SlidingLog, SlidingWindow, Unit};
 
@@ -32,12 +35,12 @@ enum Window {
 }
 
 pub(super) fn fixed_window(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ limit: 100, window: 1m }")?;
+    let mut fields = numbers.mapping(&schema::FIXED_WINDOW)?;
     let limit = limit(&mut fields);
     let align = fields.optional("align");
     let written = align.is_some();
     let begins = defaulted(align, Begins::Epoch, |align| align.choice(&BEGINS));
-    let window = fields.required("window", "1m");
+    let window = fields.required("window");
     let zone = fields.optional("time_zone");
     fields.finish();
 
@@ -88,16 +91,16 @@ fn fixed_length(window: &Cursor<'_>, begins: Begins) -> Option<Window> {
 }
 
 pub(super) fn sliding_log(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ limit: 5, window: 1m }")?;
+    let mut fields = numbers.mapping(&schema::SLIDING_LOG)?;
     let (limit, window) = (limit(&mut fields), window(&mut fields));
     fields.finish();
     accepted(&fields, SlidingLog::new(limit?, window?)).map(charge)
 }
 
 pub(super) fn sliding_window(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ limit: 100, window: 1m, precision: 1s }")?;
+    let mut fields = numbers.mapping(&schema::SLIDING_WINDOW)?;
     let (limit, window) = (limit(&mut fields), window(&mut fields));
-    let precision = fields.required("precision", "1s").and_then(|precision| duration(&precision));
+    let precision = fields.required("precision").and_then(|precision| duration(&precision));
     fields.finish();
     let (window, precision) = (window?, precision?);
     // How the two times fit is told even where the limit is wrong.
@@ -106,16 +109,16 @@ pub(super) fn sliding_window(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
 }
 
 pub(super) fn sliding_counter(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
-    let mut fields = numbers.mapping("{ limit: 100, window: 1m }")?;
+    let mut fields = numbers.mapping(&schema::SLIDING_COUNTER)?;
     let (limit, window) = (limit(&mut fields), window(&mut fields));
     fields.finish();
     accepted(&fields, SlidingCounter::new(limit?, window?)).map(charge)
 }
 
 fn limit(fields: &mut Fields<'_>) -> Option<u32> {
-    fields.required("limit", "100")?.positive()
+    fields.required("limit")?.positive()
 }
 
 fn window(fields: &mut Fields<'_>) -> Option<Duration> {
-    duration(&fields.required("window", "1m")?)
+    duration(&fields.required("window")?)
 }

@@ -1,0 +1,108 @@
+//! What is opened: an address for each door, and how much is taken there.
+
+use crate::{
+    decode::{Cursor, shorten},
+    limit::{defaulted, duration},
+    model::{Listen, Listener, TlsFiles},
+    quantity::parse_size,
+    schema,
+};
+use std::{net::SocketAddr, path::PathBuf};
+
+/// Reads `listen`.
+pub(super) fn listen(listen: Option<Cursor<'_>>) -> Option<Listen> {
+    let Some(listen) = listen else { return Some(Listen::default()) };
+    let mut fields = listen.mapping(&schema::LISTEN)?;
+    let mut opened: Vec<(SocketAddr, &str)> = Vec::new();
+    let mut door = |name| {
+        let Some(here) = fields.optional(name) else { return Some(None) };
+        let listener = listener(&here)?;
+        let address = listener.address;
+        // Port 0 is a free one, every time another.
+        if let Some((_, other)) = opened.iter().find(|(other, _)| *other == address && address.port() != 0) {
+            here.mistake_without_values(format!("has the address of `{other}`: each needs its own"));
+            return None;
+        }
+        opened.push((address, name));
+        Some(Some(listener))
+    };
+    let (gateway, grpc, http) = (door("gateway"), door("grpc"), door("http"));
+    let (resp, admin) = (door("resp"), door("admin"));
+    fields.finish();
+    Some(Listen { gateway: gateway?, grpc: grpc?, http: http?, resp: resp?, admin: admin? })
+}
+
+fn listener(here: &Cursor<'_>) -> Option<Listener> {
+    if !here.is_mapping() {
+        return address(here).map(Listener::on);
+    }
+    let mut fields = here.mapping(&schema::LISTENER)?;
+    let address = fields.required("address").and_then(|address| self::address(&address));
+    let tls = defaulted(fields.optional("tls"), None, |tls| self::tls(tls).map(Some));
+    let default = Listener::on(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let max_connections =
+        defaulted(fields.optional("max_connections"), default.max_connections, Cursor::positive);
+    let max_in_flight = defaulted(fields.optional("max_in_flight"), default.max_in_flight, Cursor::positive);
+    let backlog = defaulted(fields.optional("backlog"), default.backlog, Cursor::positive);
+    let max_header = defaulted(fields.optional("max_header"), default.max_header, |max| {
+        u32::try_from(size(max)?).map_err(|_| max.mistake("must be less than 4GiB")).ok()
+    });
+    let max_body = defaulted(fields.optional("max_body"), default.max_body, |max| size(max).map(Some));
+    let header_timeout = defaulted(fields.optional("header_timeout"), default.header_timeout, duration);
+    let idle_timeout = defaulted(fields.optional("idle_timeout"), default.idle_timeout, duration);
+    fields.finish();
+    Some(Listener {
+        address: address?,
+        tls: tls?,
+        max_connections: max_connections?,
+        max_in_flight: max_in_flight?,
+        backlog: backlog?,
+        max_header: max_header?,
+        max_body: max_body?,
+        header_timeout: header_timeout?,
+        idle_timeout: idle_timeout?,
+    })
+}
+
+fn address(address: &Cursor<'_>) -> Option<SocketAddr> {
+    const EXPECTED: &str = "an IP address and a port such as 127.0.0.1:8080";
+    address.parsed(EXPECTED, |text| {
+        text.parse().map_err(|_| {
+            let hint = match text.rsplit_once(':') {
+                Some(("" | "*", port)) => format!("; every address is `0.0.0.0:{port}`, or `[::]:{port}`"),
+                Some(("localhost", port)) => format!("; this machine alone is `127.0.0.1:{port}`"),
+                _ => String::new(),
+            };
+            format!("must be {EXPECTED}; read {:?}{}", shorten(text), shorten(&hint))
+        })
+    })
+}
+
+fn tls(tls: &Cursor<'_>) -> Option<TlsFiles> {
+    let mut fields = tls.mapping(&schema::TLS)?;
+    let cert = fields.required("cert").and_then(|cert| file(&cert));
+    let key = fields.required("key").and_then(|key| file(&key));
+    fields.finish();
+    Some(TlsFiles { cert: cert?, key: key? })
+}
+
+fn file(file: &Cursor<'_>) -> Option<PathBuf> {
+    match file.text("the path of a file")? {
+        "" => {
+            file.mistake("must not be empty: the path of a file in PEM");
+            None
+        }
+        path => Some(path.into()),
+    }
+}
+
+/// A size above zero.
+fn size(size: &Cursor<'_>) -> Option<u64> {
+    match size.parsed("a size such as 64KiB", parse_size)? {
+        0 => {
+            size.mistake("must be greater than zero");
+            None
+        }
+        size => Some(size),
+    }
+}

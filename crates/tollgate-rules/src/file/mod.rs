@@ -1,0 +1,146 @@
+//! The rule file as it is written, turned into the rule file as it is meant.
+//!
+//! Every part is read by a function of its own that notes what is wrong and goes on, so one reading tells all mistakes.
+//! Names are resolved on the way: limits and upstreams first, then the routes and rules that speak of them. Nothing is read
+//! from a disk here, and the environment is whatever the caller says it is.
+
+mod charge;
+mod condition;
+mod excess;
+mod limits;
+mod listen;
+mod names;
+mod pattern;
+mod route;
+mod settings;
+mod time;
+mod upstream;
+mod warning;
+
+pub use pattern::PatternError;
+pub use warning::Warning;
+
+use crate::{
+    decode::{Cursor, decode_with},
+    limit::defaulted,
+    mistake::Mistakes,
+    model::{HeaderStyle, LogSettings, RefusalStyle, RuleFile, StoreSettings},
+    schema,
+};
+use std::fmt;
+use thiserror::Error;
+
+/// Reads a rule file. `${NAME}` in it takes what `environment` has under that name.
+///
+/// ```
+/// use tollgate_rules::parse_rules;
+///
+/// let file = parse_rules("version: 1\nstore: { url: \"${STORE}\" }", |name| {
+///     (name == "STORE").then(|| "redis://127.0.0.1:6379".to_owned())
+/// })?;
+/// assert_eq!(file.store.url, "redis://127.0.0.1:6379");
+///
+/// let mistakes = parse_rules("version: 1\nlimit: {}", |_| None).unwrap_err();
+/// assert_eq!(mistakes.to_string(), "2:1: limit: is not a known key; did you mean `limits`?");
+/// # Ok::<(), tollgate_rules::Mistakes>(())
+/// ```
+///
+/// # Errors
+/// Everything that is wrong with the text, at once. What came from the environment is never shown.
+pub fn parse_rules(text: &str, environment: impl Fn(&str) -> Option<String>) -> Result<RuleFile, Mistakes> {
+    decode_with(text, environment, file)
+}
+
+/// The same for a text that has a name, which every mistake then begins with: `tollgate.yaml:3:5: ...`.
+///
+/// # Errors
+/// Everything that is wrong with the text, at once.
+pub fn read_rules(
+    name: &str,
+    text: &str,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<RuleFile, BadRules> {
+    parse_rules(text, environment).map_err(|mistakes| BadRules { name: name.to_owned(), mistakes })
+}
+
+/// A rule file that cannot be used: its name, and everything that is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct BadRules {
+    name: String,
+    mistakes: Mistakes,
+}
+
+impl BadRules {
+    /// What the file is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is wrong with it.
+    #[must_use]
+    pub const fn mistakes(&self) -> &Mistakes {
+        &self.mistakes
+    }
+}
+
+/// One line a mistake: `name:line:column: path: message`, which editors know how to jump to.
+impl fmt::Display for BadRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.mistakes.iter().enumerate() {
+            let end = if index > 0 { "\n" } else { "" };
+            write!(f, "{end}{}:{mistake}", self.name)?;
+        }
+        Ok(())
+    }
+}
+
+const HEADERS: [(&str, HeaderStyle); 3] = [
+    ("draft-10", HeaderStyle::Draft10),
+    ("x-ratelimit", HeaderStyle::XRateLimit),
+    ("none", HeaderStyle::None),
+];
+
+const REFUSALS: [(&str, RefusalStyle); 3] =
+    [("problem", RefusalStyle::Problem), ("soul", RefusalStyle::Soul), ("plain", RefusalStyle::Plain)];
+
+fn file(root: &Cursor<'_>) -> Option<RuleFile> {
+    let mut fields = root.mapping(&schema::FILE)?;
+    let version = fields.required("version").and_then(|version| settings::version(&version));
+    let enabled = defaulted(fields.optional("enabled"), true, Cursor::switch);
+    let listen = listen::listen(fields.optional("listen"));
+    let store = defaulted(fields.optional("store"), StoreSettings::default(), settings::store);
+    let trusted_proxies =
+        defaulted(fields.optional("trusted_proxies"), Vec::new(), settings::trusted_proxies);
+    let headers =
+        defaulted(fields.optional("headers"), HeaderStyle::default(), |headers| headers.choice(&HEADERS));
+    let refusal =
+        defaulted(fields.optional("refusal"), RefusalStyle::default(), |style| style.choice(&REFUSALS));
+    let log = defaulted(fields.optional("log"), LogSettings::default(), settings::log);
+    let limits = limits::limits(fields.optional("limits"));
+    let upstreams = upstream::upstreams(fields.optional("upstreams"));
+    let known = route::Known { limits: &limits, upstreams: &upstreams.names };
+    let (everywhere, taken) = known.everywhere(fields.optional("everywhere"));
+    let routes = known.routes(fields.optional("routes"), &taken);
+    fields.finish();
+
+    version?;
+    Some(RuleFile {
+        enabled: enabled?,
+        listen: listen?,
+        store: store?,
+        trusted_proxies: trusted_proxies?,
+        headers: headers?,
+        refusal: refusal?,
+        log: log?,
+        limits: limits.into_limits()?,
+        upstreams: upstreams.read?,
+        everywhere: everywhere?,
+        routes: routes?,
+    })
+}
+
+/// All of them, or nothing where one could not be read.
+fn all<T>(read: impl IntoIterator<Item = Option<T>>) -> Option<Vec<T>> {
+    read.into_iter().collect()
+}

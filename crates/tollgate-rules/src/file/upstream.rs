@@ -1,0 +1,204 @@
+//! Where requests go.
+
+use super::{all, names::Names};
+use crate::{
+    decode::{Cursor, did_you_mean},
+    limit::{defaulted, duration},
+    model::{HealthCheck, Server, Upstream},
+    schema,
+};
+use std::{collections::HashSet, net::Ipv6Addr, time::Duration};
+
+/// The file's upstreams, for routes to speak of.
+pub(super) struct Upstreams {
+    pub(super) names: Names,
+    /// `None` where one of them is wrong.
+    pub(super) read: Option<Vec<Upstream>>,
+}
+
+/// Reads `upstreams`.
+pub(super) fn upstreams(upstreams: Option<Cursor<'_>>) -> Upstreams {
+    let mut names = Names::new("upstream");
+    let Some(upstreams) = upstreams else { return Upstreams { names, read: Some(Vec::new()) } };
+    let Some(entries) = upstreams.named("{ orders: { servers: [ \"http://127.0.0.1:9001\" ] } }") else {
+        return Upstreams { names, read: None };
+    };
+    let mut read = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        let name = names.add(&key);
+        let upstream = upstream(&value);
+        read.push(name.zip(upstream).map(|(name, upstream)| Upstream { name, ..upstream }));
+    }
+    Upstreams { names, read: all(read) }
+}
+
+/// An upstream; its name is still to come.
+fn upstream(value: &Cursor<'_>) -> Option<Upstream> {
+    let mut fields = value.mapping(&schema::UPSTREAM)?;
+    let servers = fields.required("servers").and_then(|servers| self::servers(&servers));
+    let connect_timeout = defaulted(fields.optional("connect_timeout"), Duration::from_secs(1), duration);
+    let timeout = defaulted(fields.optional("timeout"), Duration::from_secs(30), duration);
+    let health = defaulted(fields.optional("health"), None, |health| self::health(health).map(Some));
+    fields.finish();
+    Some(Upstream {
+        name: String::new(),
+        servers: servers?,
+        connect_timeout: connect_timeout?,
+        timeout: timeout?,
+        health: health?,
+    })
+}
+
+fn servers(servers: &Cursor<'_>) -> Option<Vec<Server>> {
+    let items = servers.list("[ \"http://127.0.0.1:9001\" ]")?;
+    if items.is_empty() {
+        servers.mistake("must hold at least one server");
+        return None;
+    }
+    let mut seen = HashSet::new();
+    let read = items.iter().map(|item| {
+        let server = server(item)?;
+        if !seen.insert(server.url.to_ascii_lowercase()) {
+            item.mistake("is given twice; a `weight` gives a server a larger share");
+            return None;
+        }
+        Some(server)
+    });
+    all(read.collect::<Vec<_>>())
+}
+
+fn server(item: &Cursor<'_>) -> Option<Server> {
+    if !item.is_mapping() {
+        return Some(Server { url: url(item)?, weight: 1 });
+    }
+    let mut fields = item.mapping(&schema::SERVER)?;
+    let url = fields.required("url").and_then(|url| self::url(&url));
+    let weight = defaulted(fields.optional("weight"), 1, Cursor::positive);
+    fields.finish();
+    Some(Server { url: url?, weight: weight? })
+}
+
+fn url(url: &Cursor<'_>) -> Option<String> {
+    let text = url.text("the address of a server, such as http://127.0.0.1:9001")?;
+    match check_url(text) {
+        Ok(()) => Some(text.to_owned()),
+        Err(message) => {
+            url.mistake(message);
+            None
+        }
+    }
+}
+
+/// A scheme, a host, perhaps a port, and nothing else. The messages never show what might be a login.
+fn check_url(text: &str) -> Result<(), crate::decode::Message> {
+    const SCHEMES: [&str; 3] = ["http", "https", "h2c"];
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Err("must begin with `http://`, `https://` or `h2c://`, such as http://127.0.0.1:9001".into());
+    };
+    if !SCHEMES.contains(&scheme) {
+        let meant = did_you_mean(scheme, SCHEMES);
+        return Err(format!("must begin with `http://`, `https://` or `h2c://`{meant}").into());
+    }
+    if rest.contains('@') {
+        return Err("must not hold a login".into());
+    }
+    if rest.contains(['/', '?', '#']) {
+        return Err("must end with the host or its port: the path comes from the request".into());
+    }
+    let (host, port) = match rest.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(Some((host, after))) => {
+            host.parse::<Ipv6Addr>().map_err(|_| "has no IPv6 address between its brackets")?;
+            match after {
+                "" => return Ok(()),
+                _ => ("", after.strip_prefix(':').ok_or("must have nothing but a port after the `]`")?),
+            }
+        }
+        Some(None) => return Err("has a `[` without its `]`".into()),
+        None => match rest.split_once(':') {
+            Some((_, port)) if port.contains(':') => {
+                return Err("must have an IPv6 address in brackets, such as http://[::1]:9001".into());
+            }
+            Some((host, port)) => (host, port),
+            None => (rest, "80"),
+        },
+    };
+    let is_bracketed = rest.starts_with('[');
+    let is_host = |host: &str| {
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+    };
+    if !is_bracketed && !is_host(host) {
+        return Err("must have a host of letters, digits, `.`, `-` and `_` after the `://`".into());
+    }
+    match port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0) {
+        true => Ok(()),
+        false => Err("must have a port from 1 to 65535 after its `:`".into()),
+    }
+}
+
+fn health(health: &Cursor<'_>) -> Option<HealthCheck> {
+    let mut fields = health.mapping(&schema::HEALTH)?;
+    let path = fields.required("path").and_then(|path| match path.text("a path such as /ok")? {
+        text if text.starts_with('/')
+            && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) =>
+        {
+            Some(text.to_owned())
+        }
+        _ => {
+            path.mistake("must begin with `/` and hold no spaces, such as /ok");
+            None
+        }
+    });
+    let every = defaulted(fields.optional("every"), Duration::from_secs(5), duration);
+    let unhealthy_after = defaulted(fields.optional("unhealthy_after"), 3, Cursor::positive);
+    let healthy_after = defaulted(fields.optional("healthy_after"), 2, Cursor::positive);
+    fields.finish();
+    Some(HealthCheck {
+        path: path?,
+        every: every?,
+        unhealthy_after: unhealthy_after?,
+        healthy_after: healthy_after?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_servers() {
+        for good in [
+            "http://127.0.0.1:9001",
+            "https://orders.example",
+            "h2c://orders:80",
+            "http://[::1]:9001",
+            "http://[2001:db8::1]",
+            "http://a_b-c.d:65535",
+        ] {
+            assert_eq!(check_url(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "orders:80",
+            "ftp://orders",
+            "http://",
+            "http://:80",
+            "http://a:0",
+            "http://a:65536",
+            "http://a:",
+            "http://a:+1",
+            "http://a/b",
+            "http://a/",
+            "http://u:p@a",
+            "http://[::1",
+            "http://[x]:1",
+            "http://[::1]1",
+            "http://::1:80",
+            "http://a b",
+            "http://a?x",
+            "HTTP://a",
+            "http://ä",
+        ] {
+            assert!(check_url(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The shapes as a page of the book: every key, what it holds, what it is when left out, and a line about it.
+
+use super::{Key, Kind, Need, Shape, draft::shapes};
+use std::fmt::Write;
+
+const HEAD: &str = r#"# Reference: every key of a rule file
+
+Made from the same description that the reader of the file and `tollgate.schema.json` go by; `json_schema()` and
+`reference()` of the crate `tollgate-rules` print both. Point your editor at the schema and it completes and checks while
+you type.
+
+A rule file is YAML 1.2, one document. Anchors are ignored, and aliases, merge keys and tags are refused: a named limit is
+how a rule file repeats itself. Unknown keys, keys given twice, zero rates and unknown names are mistakes; all are told at
+once, each with its line, its column, its path, and the nearest known name.
+
+| what | how it is written |
+|---|---|
+| rate | `10/s`, `0.5/s`, `600/m`, `100/30s`; of bytes `50KiB/s` |
+| duration | `20ms`, `1m30s`, `7d` |
+| size | `512KiB`, `10MB`, or a plain number of bytes |
+| network | `10.0.0.0/8`, `192.168.1.1`, `2001:db8::/32` |
+| address | an IP address and a port: `127.0.0.1:8080`, `[::1]:8080` |
+| name | up to 128 bytes on one line |
+
+`${NAME}` in any value takes it from the environment (in a flow mapping such as `{ url: "${URL}" }` it needs quotes). It is
+always text, whatever it looks like, and is never shown in a message. A name that is not set is a mistake. `$${` is `${`
+itself. Keys are written out, except those of `overrides`.
+"#;
+
+/// The reference of rule files, in Markdown.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = HEAD.to_owned();
+    for shape in shapes() {
+        // Writing to a text does not fail.
+        let _ = section(&mut page, shape);
+    }
+    page
+}
+
+fn section(page: &mut String, shape: &Shape) -> std::fmt::Result {
+    write!(page, "\n## {}\n\n{}\n\n```yaml\n{}\n```\n\n", shape.name, shape.about, shape.example)?;
+    page.push_str("| key | holds | default | |\n|---|---|---|---|\n");
+    for Key { name, kind, need, about } in shape.keys() {
+        let default = match need {
+            Need::Required(_) => "required".to_owned(),
+            Need::Default(phrase) if phrase.contains(' ') => (*phrase).to_owned(),
+            Need::Default(value) => format!("`{value}`"),
+            Need::Optional => String::new(),
+        };
+        let about = about.trim_end_matches('.');
+        writeln!(page, "| `{name}` | {} | {default} | {about} |", holds(kind))?;
+    }
+    Ok(())
+}
+
+fn holds(kind: &Kind) -> String {
+    let several = |kinds: &[Kind]| kinds.iter().map(holds).collect::<Vec<_>>().join(", or ");
+    match kind {
+        Kind::Version => "`1`".to_owned(),
+        Kind::Switch => "`true` or `false`".to_owned(),
+        Kind::Count => "whole number".to_owned(),
+        Kind::Positive => "whole number above 0".to_owned(),
+        Kind::Number => "number".to_owned(),
+        Kind::Text(sort) => (*sort).to_owned(),
+        Kind::Rate => "rate".to_owned(),
+        Kind::Duration => "duration".to_owned(),
+        Kind::Size => "size".to_owned(),
+        Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Kind::Mapping(shape) => format!("[{0}](#{0})", shape.name),
+        Kind::PartOf(_) => "some numbers of the limit's algorithm".to_owned(),
+        Kind::Named(name, inner) => format!("mapping from: {name}; to: {}", holds(inner)),
+        Kind::List(inner) => format!("list of: {}", holds(inner)),
+        Kind::OneOrList(inner) => format!("{}, or a list of them", holds(inner)),
+        Kind::Either(kinds) => several(kinds),
+    }
+}

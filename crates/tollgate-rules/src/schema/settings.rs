@@ -1,0 +1,226 @@
+//! The keys of everything that is no rule: the file as a whole, listeners, the store, upstreams, logs.
+
+use super::{
+    Key,
+    Kind::{self, Duration, Mapping, Positive, Size, Switch, Text, Word},
+    NAMED_LIMIT, ROUTE, RULE, Shape,
+};
+
+/// A whole rule file.
+pub(crate) static FILE: Shape = Shape {
+    name: "file",
+    about: "A rule file.",
+    example: "version: 1",
+    keys: &[&[
+        Key::required("version", Kind::Version, "1", "The version of this format"),
+        Key::defaulted(
+            "enabled",
+            Switch,
+            "true",
+            "The global switch: `false` refuses nothing and touches no store",
+        ),
+        Key::optional("listen", Mapping(&LISTEN), "What is opened; only what is named"),
+        Key::optional("store", Mapping(&STORE), "Where what was used is kept"),
+        Key::optional("trusted_proxies", Kind::List(&Text("network")), "Whose X-Forwarded-For is believed"),
+        Key::defaulted(
+            "headers",
+            Word(&["draft-10", "x-ratelimit", "none"]),
+            "draft-10",
+            "How responses tell of limits",
+        ),
+        Key::defaulted(
+            "refusal",
+            Word(&["problem", "soul", "plain"]),
+            "problem",
+            "How a refusal reads: `application/problem+json`, as the Soul gateway answers, or a line of text",
+        ),
+        Key::optional("log", Mapping(&LOG), "What is logged"),
+        Key::optional(
+            "limits",
+            Kind::Named("name", &Mapping(&NAMED_LIMIT)),
+            "Limits by name, for rules and doors",
+        ),
+        Key::optional("upstreams", Kind::Named("name", &Mapping(&UPSTREAM)), "Where requests go, by name"),
+        Key::optional("everywhere", Kind::List(&Mapping(&RULE)), "Rules of every route, before its own"),
+        Key::optional(
+            "routes",
+            Kind::List(&Mapping(&ROUTE)),
+            "The first that matches takes the request; none: 404",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+/// Which listeners there are.
+pub(crate) static LISTEN: Shape = Shape {
+    name: "listen",
+    about: "What is opened; only what is named.",
+    example: "{ gateway: 127.0.0.1:8080 }",
+    keys: &[&[
+        Key::optional("gateway", LISTENER_KIND, "The reverse proxy"),
+        Key::optional("grpc", LISTENER_KIND, "Envoy's rate limit service, v3"),
+        Key::optional("http", LISTENER_KIND, "JSON questions"),
+        Key::optional("resp", LISTENER_KIND, "Any Redis client"),
+        Key::optional("admin", LISTENER_KIND, "Health, metrics, API, console"),
+    ]],
+    exactly_one: &[],
+};
+
+const LISTENER_KIND: Kind = Kind::Either(&[Text("address"), Mapping(&LISTENER)]);
+
+/// One listener, in full.
+pub(crate) static LISTENER: Shape = Shape {
+    name: "listener",
+    about: "An address, and how much is taken there. The address alone may stand for it.",
+    example: "{ address: 127.0.0.1:8080 }",
+    keys: &[&[
+        Key::required("address", Text("address"), "127.0.0.1:8080", "An IP address and a port"),
+        Key::optional("tls", Mapping(&TLS), "With TLS, by these files"),
+        Key::defaulted("max_connections", Positive, "10000", "Connections at once; more wait to be accepted"),
+        Key::defaulted("max_in_flight", Positive, "2000", "Requests at once; more are answered 503"),
+        Key::defaulted(
+            "backlog",
+            Positive,
+            "1024",
+            "Connections that the system holds until they are accepted",
+        ),
+        Key::defaulted("max_header", Size, "32KiB", "The longest head of a request"),
+        Key::optional("max_body", Size, "The longest body of a request; any where left out"),
+        Key::defaulted("header_timeout", Duration, "10s", "How long a client may take to send a head"),
+        Key::defaulted(
+            "idle_timeout",
+            Duration,
+            "75s",
+            "How long a connection may lie idle, between requests or in a body",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+/// Files for TLS.
+pub(crate) static TLS: Shape = Shape {
+    name: "tls",
+    about: "A certificate and its key.",
+    example: "{ cert: cert.pem, key: key.pem }",
+    keys: &[&[
+        Key::required("cert", Text("file"), "cert.pem", "The certificate chain, in PEM"),
+        Key::required("key", Text("file"), "key.pem", "Its key, in PEM"),
+    ]],
+    exactly_one: &[],
+};
+
+/// The store.
+pub(crate) static STORE: Shape = Shape {
+    name: "store",
+    about: "Where what was used is kept.",
+    example: "{ url: \"memory:\" }",
+    keys: &[&[
+        Key::defaulted(
+            "url",
+            Text("address of a store"),
+            "memory:",
+            "`memory:`, `redis://`, `rediss://`, `redis-cluster://`, `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`",
+        ),
+        Key::defaulted("max_keys", Positive, "1000000", "How many keys memory holds"),
+        Key::defaulted(
+            "when_full",
+            Word(&["evict", "deny"]),
+            "evict",
+            "What a new key gets when memory is full of live ones: another's place, or a refusal",
+        ),
+        Key::defaulted("timeout", Duration, "20ms", "How long a question to Redis may take"),
+        Key::defaulted(
+            "on_failure",
+            ON_FAILURE,
+            "local",
+            "While Redis does not answer: all pass, none passes, or this node decides by its share",
+        ),
+        Key::defaulted("nodes", Positive, "1", "How many nodes share the limits"),
+        Key::optional(
+            "lease",
+            Duration,
+            "How long units are taken ahead for; left out, every decision is Redis's own",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+pub(super) const ON_FAILURE: Kind = Word(&["open", "closed", "local"]);
+
+/// The log.
+pub(crate) static LOG: Shape = Shape {
+    name: "log",
+    about: "What is logged.",
+    example: "{ level: info }",
+    keys: &[&[
+        Key::defaulted("refusals", Word(&["sampled", "all", "off"]), "sampled", "Which refusals"),
+        Key::defaulted(
+            "level",
+            Word(&["error", "warn", "info", "debug", "trace"]),
+            "info",
+            "How much of everything else",
+        ),
+        Key::defaulted("access", Word(&["off", "on"]), "off", "Whether every request gets a line"),
+    ]],
+    exactly_one: &[],
+};
+
+/// Where requests go.
+pub(crate) static UPSTREAM: Shape = Shape {
+    name: "upstream",
+    about: "Servers that answer the same requests.",
+    example: "{ servers: [ \"http://127.0.0.1:9001\" ] }",
+    keys: &[&[
+        Key::required(
+            "servers",
+            Kind::List(&Kind::Either(&[Text("address of a server"), Mapping(&SERVER)])),
+            "[ \"http://127.0.0.1:9001\" ]",
+            "Who answers; at least one",
+        ),
+        Key::defaulted("connect_timeout", Duration, "1s", "How long a connection may take"),
+        Key::defaulted("timeout", Duration, "30s", "How long an answer may take to begin"),
+        Key::optional("health", Mapping(&HEALTH), "How servers are asked whether they are well"),
+    ]],
+    exactly_one: &[],
+};
+
+/// One server of an upstream, in full.
+pub(crate) static SERVER: Shape = Shape {
+    name: "server",
+    about: "One server. The address alone may stand for it.",
+    example: "{ url: \"http://127.0.0.1:9001\" }",
+    keys: &[&[
+        Key::required(
+            "url",
+            Text("address of a server"),
+            "\"http://127.0.0.1:9001\"",
+            "`http://`, `https://` or `h2c://`, a host and perhaps a port",
+        ),
+        Key::defaulted("weight", Positive, "1", "Its share of the requests, beside the others' weights"),
+    ]],
+    exactly_one: &[],
+};
+
+/// How servers are asked whether they are well.
+pub(crate) static HEALTH: Shape = Shape {
+    name: "health",
+    about: "How servers are asked whether they are well.",
+    example: "{ path: /ok }",
+    keys: &[&[
+        Key::required("path", Text("path"), "/ok", "What is asked for"),
+        Key::defaulted("every", Duration, "5s", "How often"),
+        Key::defaulted(
+            "unhealthy_after",
+            Positive,
+            "3",
+            "After how many failures in a row it gets no more requests",
+        ),
+        Key::defaulted(
+            "healthy_after",
+            Positive,
+            "2",
+            "After how many successes in a row it gets requests again",
+        ),
+    ]],
+    exactly_one: &[],
+};
