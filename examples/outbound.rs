@@ -2,13 +2,16 @@
 //!
 //! `cargo run -p tollgate-examples --bin outbound`
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, bail, ensure};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     Request, Response, StatusCode, body::Bytes, body::Incoming, server::conn::http1, service::service_fn,
 };
 use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
+    client::{
+        self,
+        legacy::{Client, connect::HttpConnector},
+    },
     rt::{TokioExecutor, TokioIo},
 };
 use std::{
@@ -20,30 +23,30 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::net::TcpListener;
-use tollgate::{Limiter, Rate, Refused, TokenBucket};
+use tollgate::{Limiter, Rate, TokenBucket};
+use tollgate_tower::{CallError, CallLayer, CallService};
+use tower::{Layer, ServiceExt};
+
+type Http = Client<HttpConnector, Full<Bytes>>;
 
 /// A client for the partner's service. Clones share its connections, and its turns.
 #[derive(Clone)]
 struct Partner {
-    http: Client<HttpConnector, Full<Bytes>>,
-    turns: Arc<Limiter>,
+    http: CallService<Http>,
     address: SocketAddr,
 }
 
 impl Partner {
-    fn new(address: SocketAddr) -> Result<Self> {
-        Ok(Self {
-            http: Client::builder(TokioExecutor::new()).build_http(),
-            turns: Arc::new(Limiter::new(TokenBucket::new(Rate::per_second(20)?, 5)?)),
-            address,
-        })
+    /// With calls that wait their turn for so long at most; clones of the layer share the turns.
+    fn new(address: SocketAddr, turns: &CallLayer, patience: Duration) -> Self {
+        let http = Client::builder(TokioExecutor::new()).build_http();
+        Self { http: turns.clone().wait(patience).layer(http), address }
     }
 
     /// Calls when it is our turn, or says at once that this would take too long.
-    async fn call(&self, path: &str, patience: Duration) -> Result<StatusCode> {
-        self.turns.wait().up_to(patience).await?;
+    async fn call(&self, path: &str) -> Result<StatusCode> {
         let request = Request::get(format!("http://{}{path}", self.address)).body(Full::default())?;
-        let response = self.http.request(request).await.context("the partner did not answer")?;
+        let response = self.http.clone().oneshot(request).await?;
         let status = response.status();
         response.into_body().collect().await?;
         Ok(status)
@@ -53,7 +56,8 @@ impl Partner {
 #[tokio::main]
 async fn main() -> Result<()> {
     let (address, refused) = strict_partner().await?;
-    let partner = Partner::new(address)?;
+    let turns = CallLayer::new(TokenBucket::new(Rate::per_second(20)?, 5)?);
+    let partner = Partner::new(address, &turns, Duration::from_secs(10));
 
     println!("30 calls at once; 20 a second are allowed, 5 of them in a row");
     let began = Instant::now();
@@ -61,7 +65,7 @@ async fn main() -> Result<()> {
         .map(|call| {
             let partner = partner.clone();
             tokio::spawn(async move {
-                let status = partner.call("/orders", Duration::from_secs(10)).await?;
+                let status = partner.call("/orders").await?;
                 anyhow::Ok((call, began.elapsed(), status))
             })
         })
@@ -82,16 +86,17 @@ async fn main() -> Result<()> {
         .map(|_| {
             tokio::spawn({
                 let partner = partner.clone();
-                async move { partner.call("/orders", Duration::from_secs(10)).await }
+                async move { partner.call("/orders").await }
             })
         })
         .collect();
     tokio::time::sleep(Duration::from_millis(20)).await; // until they have asked
     let asked = Instant::now();
-    let error =
-        partner.call("/orders", Duration::from_millis(10)).await.expect_err("there is no turn so soon");
-    let refused =
-        error.downcast_ref::<Refused>().context("refused by our own limiter, not by the partner")?;
+    let hurried = Partner::new(address, &turns, Duration::from_millis(10));
+    let error = hurried.call("/orders").await.expect_err("there is no turn so soon");
+    let Some(CallError::Refused(refused)) = error.downcast_ref::<CallError<client::legacy::Error>>() else {
+        bail!("refused by our own limiter, not by the partner: {error}");
+    };
     println!("  {refused} (told after {} us, without sleeping)", asked.elapsed().as_micros());
     ensure!(refused.retry_after() > Some(Duration::from_millis(500)), "twenty at 20 a second take about one");
     for other in others {

@@ -1,0 +1,191 @@
+//! The layer for services: what it charges requests, and how.
+
+use crate::{
+    gate::Gate,
+    held::Keeper,
+    refusal::Refusal,
+    rules::{Limited, Rules},
+    service::LimitService,
+    toll::{Terms, Toll, counts_by, max_hold, own_delay},
+};
+use bytes::Bytes;
+use http::Response;
+use ipnet::IpNet;
+use std::{fmt, sync::Arc, time::Duration};
+use tollgate::{Limit, LimitHandle, MemoryStore, StoreError, Timer};
+use tollgate_http::{HeaderStyle, Policies, RefusalStyle, TrustedProxies};
+use tower_layer::Layer;
+
+/// Limits for a service of HTTP requests: axum, tonic, hyper, or anything else that speaks tower.
+///
+/// What is used of a limit is kept in one place, whatever the clones of the layer and of the services it makes.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Rate, TokenBucket};
+/// use tollgate_tower::LimitLayer;
+///
+/// // Ten requests a second for each address, a hundred at once; whoever comes too early waits half a second at most.
+/// let layer = LimitLayer::new(TokenBucket::new(Rate::per_second(10)?, 100)?)
+///     .by_ip()
+///     .trusted_proxies(["10.0.0.0/8".parse()?])
+///     .wait(Duration::from_millis(500));
+/// # let _ = layer;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct LimitLayer {
+    rules: Arc<Rules>,
+}
+
+impl LimitLayer {
+    /// One limit, which clients know as `default`; one bucket for all requests, unless said otherwise.
+    pub fn new(limit: impl Into<Limit>) -> Self {
+        Self::of([Toll::new("default", limit)])
+    }
+
+    /// Several limits: a request is charged for all of them, or for none.
+    ///
+    /// # Panics
+    /// Where there are more than a store holds, some 65,000.
+    pub fn of(tolls: impl IntoIterator<Item = Toll>) -> Self {
+        match Self::in_store(&Arc::new(MemoryStore::new()), tolls) {
+            Ok(layer) => layer,
+            Err(error) => panic!("LimitLayer::of: {error}"),
+        }
+    }
+
+    /// As [`of`](Self::of), in a store of yours: with bounds or a clock of your choice, or to look at it and change it by hand
+    /// (see [`handle`](Self::handle)).
+    ///
+    /// # Errors
+    /// Where the store has no room for the limits.
+    pub fn in_store<C: Timer + Send + Sync + 'static>(
+        store: &Arc<MemoryStore<C>>,
+        tolls: impl IntoIterator<Item = Toll>,
+    ) -> Result<Self, StoreError> {
+        let limited = |toll: Toll| {
+            Ok(Limited {
+                name: toll.name,
+                handle: store.add(toll.limit.clone())?,
+                terms: toll.terms,
+                delay: own_delay(&toll.limit),
+                holds: max_hold(&toll.limit).is_some(),
+                limit: toll.limit,
+            })
+        };
+        let limits = tolls.into_iter().map(limited).collect::<Result<Vec<_>, _>>()?;
+        let gate: Arc<dyn Gate> = Arc::new(Arc::clone(store));
+        let keeper = Keeper::new(Arc::clone(&gate), limits.iter().filter_map(|it| max_hold(&it.limit)));
+        let mut rules = Rules {
+            gate,
+            keeper,
+            limits,
+            terms: Terms::default(),
+            proxies: TrustedProxies::default(),
+            wait: None,
+            policies: Policies::new(HeaderStyle::default(), []),
+            refusal: RefusalStyle::default(),
+            on_refusal: None,
+        };
+        rules.set_headers(HeaderStyle::default());
+        Ok(Self { rules: Arc::new(rules) })
+    }
+
+    /// Believes the `X-Forwarded-For` of proxies in these networks, and of no other: what anybody else writes there is not
+    /// even looked at. Without this, [`by_ip`](Self::by_ip) counts by the peer's address.
+    #[must_use]
+    pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
+        self.change().proxies = TrustedProxies::new(networks);
+        self
+    }
+
+    /// Lets a request wait its turn for so long. First come, first served, for each bucket; where the turn would come later
+    /// the request is refused at once, and one that is dropped meanwhile has cost nothing. Slots are waited for where the
+    /// limit has a queue ([`Concurrency::with_queue`](tollgate::Concurrency::with_queue)).
+    ///
+    /// Without this nobody waits, except for the pace of a leaky bucket that delays.
+    #[must_use]
+    pub fn wait(mut self, up_to: Duration) -> Self {
+        self.change().wait = Some(up_to);
+        self
+    }
+
+    /// Which header fields tell of the limits; [`HeaderStyle::Draft10`] by default.
+    #[must_use]
+    pub fn headers(mut self, style: HeaderStyle) -> Self {
+        self.change().set_headers(style);
+        self
+    }
+
+    /// What a refused request gets; [`RefusalStyle::Problem`] by default. A gRPC request gets a gRPC status in any case.
+    #[must_use]
+    pub fn refusal(mut self, style: RefusalStyle) -> Self {
+        self.change().refusal = style;
+        self
+    }
+
+    /// Answers a refused request in your words. Fields that tell of the limits, and `Retry-After`, are added to it.
+    ///
+    /// ```
+    /// use tollgate::{Rate, TokenBucket};
+    /// use tollgate_tower::LimitLayer;
+    ///
+    /// let layer = LimitLayer::new(TokenBucket::new(Rate::per_second(10)?, 100)?).on_refusal(|refusal| {
+    ///     if refusal.request().uri.path().starts_with("/api/") {
+    ///         return refusal.response();
+    ///     }
+    ///     let mut response = http::Response::new("<h1>Slow down, please</h1>".into());
+    ///     *response.status_mut() = http::StatusCode::TOO_MANY_REQUESTS;
+    ///     response
+    /// });
+    /// # let _ = layer;
+    /// # Ok::<(), tollgate::LimitError>(())
+    /// ```
+    #[must_use]
+    pub fn on_refusal(
+        mut self,
+        answer: impl Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
+        self.change().on_refusal = Some(Arc::new(answer));
+        self
+    }
+
+    /// A limit by its name, whose keys can be reset, granted and banned in the store that was given to
+    /// [`in_store`](Self::in_store). Its numbers can be changed there, not its kind; clients are told of those that the layer
+    /// was made with.
+    #[must_use]
+    pub fn handle(&self, name: &str) -> Option<&LimitHandle> {
+        self.rules.limits.iter().find(|it| it.name == name).map(|it| &it.handle)
+    }
+
+    /// The rules of this layer and its later clones; those of earlier ones stay, and so does what is used of the limits.
+    fn change(&mut self) -> &mut Rules {
+        Arc::make_mut(&mut self.rules)
+    }
+
+    fn terms(&mut self) -> &mut Terms {
+        &mut self.change().terms
+    }
+}
+
+counts_by!(LimitLayer);
+
+impl<S> Layer<S> for LimitLayer {
+    type Service = LimitService<S>;
+
+    fn layer(&self, inner: S) -> LimitService<S> {
+        LimitService::new(inner, Arc::clone(&self.rules))
+    }
+}
+
+impl fmt::Debug for LimitLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits: Vec<_> = self.rules.limits.iter().map(|it| (&it.name, &it.limit)).collect();
+        f.debug_struct("LimitLayer")
+            .field("limits", &limits)
+            .field("terms", &self.rules.terms)
+            .field("wait", &self.rules.wait)
+            .finish_non_exhaustive()
+    }
+}
