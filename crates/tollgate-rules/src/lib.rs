@@ -11,6 +11,8 @@
 //!
 //! - [`parse_rate`], [`parse_duration`] and [`parse_size`] read one quantity.
 //! - [`parse_limit`] reads one limit: an algorithm's name and its numbers, in YAML.
+//! - [`Program`] is a rule file made ready: which route takes a [`Request`], which rules apply, whose buckets they charge.
+//! - [`Explanation`] tells a person why.
 //! - [`Mistakes`] lists everything that is wrong with a text at once, each with its path and place.
 //!
 //! Text is read into a raw form that knows where everything stands, and turned into the domain type once. Nothing is
@@ -18,17 +20,29 @@
 //! means unlimited.
 
 mod decode;
+mod explain;
+mod keys;
 mod limit;
 mod mistake;
 pub mod model;
 mod nearest;
+mod program;
 mod quantity;
+mod reading;
 mod request;
+mod rewrite;
 mod yaml;
 
+pub use explain::{ChargeReport, Explanation, KeyReport, Outcome, PassedOver, RuleReport};
+pub use keys::{KeyTexts, KeyValues, Keyed, Units};
 pub use limit::{ParsedLimit, parse_limit};
 pub use mistake::{Mistake, Mistakes};
 pub use model::RuleFile;
 pub use nearest::nearest;
+pub use program::{
+    ChargeId, ChargedLimit, Found, InlineLimit, Program, RouteId, RuleCharge, RuleEntry, RuleId,
+};
 pub use quantity::{Problem, Quantity, QuantityError, parse_duration, parse_rate, parse_size};
+pub use reading::normal_path;
 pub use request::Request;
+pub use rewrite::rewrite;
