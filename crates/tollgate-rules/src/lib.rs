@@ -20,6 +20,8 @@
 //! - [`parse_rules`] reads a whole file into a [`RuleFile`]; [`read_rules`] does, and begins every mistake with its name.
 //! - [`parse_limit`] reads one limit: an algorithm's name and its numbers, in YAML.
 //! - [`parse_rate`], [`parse_duration`] and [`parse_size`] read one quantity.
+//! - [`Program`] is a rule file made ready: which route takes a [`Request`], which rules apply, whose buckets they charge.
+//! - [`Explanation`] tells a person why.
 //! - [`Mistakes`] lists everything that is wrong with a text at once, each with its path and place.
 //! - [`json_schema`] and [`reference`](fn@reference) list every key, from the same description that the reader goes by.
 //!
@@ -28,21 +30,38 @@
 //! means unlimited.
 
 mod decode;
+pub mod enforce;
+mod explain;
 mod file;
+mod keys;
 mod limit;
 mod mistake;
 pub mod model;
 mod nearest;
+mod program;
 mod quantity;
+mod reading;
 mod request;
+mod rewrite;
 mod schema;
 mod yaml;
 
+pub use enforce::{Edition, EnforceError, Enforcer, Ruling};
 pub use file::{BadRules, PatternError, Warning, parse_rules, read_rules};
+mod rewrite;
+mod yaml;
+
+pub use explain::{ChargeReport, Explanation, KeyReport, Outcome, PassedOver, RuleReport};
+pub use keys::{KeyTexts, KeyValues, Keyed, Units};
 pub use limit::{ParsedLimit, parse_limit};
 pub use mistake::{Mistake, Mistakes};
 pub use model::RuleFile;
 pub use nearest::nearest;
+pub use program::{
+    ChargeId, ChargedLimit, Found, InlineLimit, Program, RouteId, RuleCharge, RuleEntry, RuleId,
+};
 pub use quantity::{Problem, Quantity, QuantityError, parse_duration, parse_rate, parse_size};
+pub use reading::normal_path;
 pub use request::Request;
 pub use schema::{json_schema, reference};
+pub use rewrite::rewrite;

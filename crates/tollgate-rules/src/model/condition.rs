@@ -38,7 +38,7 @@ pub enum Attribute {
     Query(String),
     /// The first cookie of that name.
     Cookie(String),
-    /// The client's address; for IPv6 its /64.
+    /// The client's address; in keys, for IPv6, its /64.
     Ip,
     /// The network of so many bits that the client's address is in: up to 32 of IPv4 (IPv6 by its /64), above that of IPv6.
     IpPrefix(u8),
@@ -59,7 +59,7 @@ pub enum Matcher {
     Suffix(String),
     /// This is somewhere in it.
     Contains(String),
-    /// All of it matches.
+    /// All of it matches: the expression is anchored at both ends.
     Regex(Regex),
     /// The path has this shape.
     Glob(PathPattern),

@@ -45,3 +45,22 @@ pub struct RuleFile {
     /// The first that matches takes the request.
     pub routes: Vec<Route>,
 }
+
+impl Default for RuleFile {
+    /// A file that says nothing: nothing is opened, nothing is limited.
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            listen: Listen::default(),
+            store: StoreSettings::default(),
+            trusted_proxies: Vec::new(),
+            headers: HeaderStyle::default(),
+            refusal: RefusalStyle::default(),
+            log: LogSettings::default(),
+            limits: Vec::new(),
+            upstreams: Vec::new(),
+            everywhere: Vec::new(),
+            routes: Vec::new(),
+        }
+    }
+}

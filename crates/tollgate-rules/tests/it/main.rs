@@ -1,11 +1,19 @@
-//! What people write, and what they are told when it is wrong.
+//! The rule file from outside: what people write, what they are told when it is wrong, what a request meets.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agreement;
+mod build;
 mod conditions;
+mod enforce;
 mod example;
 mod examples;
+mod explaining;
+mod keying;
 mod limits;
+mod matching;
 mod mistakes;
+mod operators;
+mod oracle;
 mod robust;
 mod schema;
 mod secrets;

@@ -1,0 +1,164 @@
+//! One file in force: its program, and for every charge the limits to be charged.
+
+use super::{
+    EnforceError,
+    limits::{self, Bound, Limits},
+};
+use crate::{ChargedLimit, Found, Keyed, Program, RuleCharge, RuleEntry, model::Excess};
+use std::{sync::Arc, time::Duration};
+use tollgate::{Charge, Key, Limit, Numbers, Status, Store, StoreError};
+
+/// A file in force on a store.
+pub struct Edition<S: Store> {
+    pub(super) store: Arc<S>,
+    pub(super) program: Program,
+    /// By the place of a named limit in the file.
+    named: Vec<Handles<S>>,
+    /// By the id of a charge.
+    pub(super) plans: Vec<Plan<S>>,
+    limits: Limits<S>,
+}
+
+/// How a charge is made.
+pub(super) struct Plan<S: Store> {
+    handles: Handles<S>,
+    pub(super) up_to: Option<Duration>,
+    /// Whether a turn may come later, or slots are held.
+    pub(super) enters: bool,
+}
+
+/// A limit, and the same for keys with numbers of their own.
+struct Handles<S: Store> {
+    base: S::Limit,
+    overrides: Vec<S::Limit>,
+}
+
+impl<S: Store> Edition<S> {
+    pub(super) fn bind(
+        store: &Arc<S>,
+        program: Program,
+        old: Option<&Self>,
+    ) -> Result<Self, EnforceError> {
+        let limits = Limits::bind(store, program.file(), old.map(|old| &old.limits))?;
+        let handle = |name: &str| -> Result<S::Limit, EnforceError> {
+            let bound: Option<&Arc<Bound<S>>> = limits.get(name);
+            bound.map(|bound| bound.handle.clone()).ok_or_else(|| EnforceError::new(name, StoreError::UnknownLimit))
+        };
+        let mut named = Vec::new();
+        for limit in &program.file().limits {
+            let of_key = |key: &Vec<String>| handle(&limits::of_override(limit, key));
+            named.push(Handles {
+                base: handle(&limits::of_named(limit))?,
+                overrides: limit.overrides.iter().map(|it| of_key(&it.key)).collect::<Result<_, _>>()?,
+            });
+        }
+        let mut plans = Vec::with_capacity(program.charges().len());
+        for entry in program.rules() {
+            for charge in entry.charges {
+                plans.push(Plan::new(store, &program, entry, charge, &named, handle)?);
+            }
+        }
+        Ok(Self { store: Arc::clone(store), program, named, plans, limits })
+    }
+
+    /// The rules.
+    pub const fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The limit that holds for a key of a named limit: its own where it has one. By the limit's place in the file.
+    pub fn named(&self, place: usize, key: Key<'_>) -> Option<&S::Limit> {
+        let handles = self.named.get(place)?;
+        Some(handles.of(self.program.override_of(place, key)))
+    }
+
+    /// How every charge that a request would make stands, charging nothing: those of all rules that apply, shadow rules
+    /// included, each asked for its cost.
+    ///
+    /// # Errors
+    /// Where the store does not answer.
+    pub async fn peek(&self, found: &Found<'_, '_>) -> Result<Vec<(crate::ChargeId, Status)>, StoreError> {
+        let mut told = Vec::new();
+        for charge in found.entries().flat_map(|entry| entry.charges) {
+            let Keyed::Key(values) = found.key(charge) else { continue };
+            let texts = values.texts();
+            let units = found.units(charge).known_or(1);
+            let asked = Charge::new(self.limit_of(charge, texts.key()), texts.key()).cost(units);
+            let status = self.store.peek(&[asked]).await?;
+            told.extend(status.statuses().first().map(|status| (charge.id, *status)));
+        }
+        Ok(told)
+    }
+
+    /// The limit that a charge is on, for a key.
+    pub(super) fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
+        let other = match charge.limit {
+            ChargedLimit::Named(place) => self.program.override_of(place, key),
+            ChargedLimit::Inline(_) => None,
+        };
+        self.plans[charge.id.0].handles.of(other)
+    }
+
+    /// What the file says of the limit that a charge is on.
+    pub fn numbers_of(&self, charge: &RuleCharge) -> &Limit {
+        match charge.limit {
+            ChargedLimit::Named(place) => &self.program.file().limits[place].limit,
+            ChargedLimit::Inline(place) => &self.program.inline_limits()[place].limit,
+        }
+    }
+}
+
+impl<S: Store> Plan<S> {
+    fn new(
+        store: &Arc<S>,
+        program: &Program,
+        entry: RuleEntry<'_>,
+        charge: &RuleCharge,
+        named: &[Handles<S>],
+        handle: impl Fn(&str) -> Result<S::Limit, EnforceError>,
+    ) -> Result<Self, EnforceError> {
+        let rule = entry.rule;
+        let (handles, limit) = match charge.limit {
+            ChargedLimit::Named(place) => (named[place].clone(), &program.file().limits[place].limit),
+            ChargedLimit::Inline(place) => {
+                let route = entry.route.map(|route| program.route(route).name.as_str());
+                let base = handle(&limits::of_inline(route, &rule.name, charge.place))?;
+                (Handles { base, overrides: Vec::new() }, &program.inline_limits()[place].limit)
+            }
+        };
+        let handles = match rule.on_failure {
+            Some(policy) => handles.map(|limit| store.when_failing(&limit, policy)),
+            None => handles,
+        };
+        let up_to = match rule.excess {
+            Excess::Wait(up_to) => Some(up_to),
+            _ => None,
+        };
+        // A leaky bucket's delay waits by itself.
+        let has_pace = matches!(limit.numbers(), Numbers::Bucket(it) if !it.books);
+        let enters = up_to.is_some() || has_pace || matches!(limit, Limit::Concurrency(_));
+        Ok(Self { handles, up_to, enters })
+    }
+}
+
+impl<S: Store> Handles<S> {
+    fn of(&self, other: Option<usize>) -> &S::Limit {
+        other.and_then(|place| self.overrides.get(place)).unwrap_or(&self.base)
+    }
+
+    fn map(self, change: impl Fn(S::Limit) -> S::Limit) -> Self {
+        Self { base: change(self.base), overrides: self.overrides.into_iter().map(change).collect() }
+    }
+}
+
+impl<S: Store> Clone for Handles<S> {
+    fn clone(&self) -> Self {
+        Self { base: self.base.clone(), overrides: self.overrides.clone() }
+    }
+}
+
+impl<S: Store> std::fmt::Debug for Edition<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edition").field("charges", &self.plans.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,299 @@
+//! What rules say to a request.
+//!
+//! The charges of all rules that apply are one set, all made or none, in one question to the store. Where nothing in the set can
+//! wait or hold, it is a plain check; otherwise the request enters, and the ruling comes when its turn does. A ruling that is
+//! dropped before that gives the turn back; what it holds is given back when it is dropped.
+
+use super::edition::Edition;
+use crate::{
+    ChargeId, Found, KeyTexts, KeyValues, Keyed, RuleCharge, RuleId, Units,
+    model::{Attribute, Excess},
+};
+use smallvec::SmallVec;
+use std::{sync::Arc, time::Duration};
+use tollgate::{Answer, Charge, Decision, Enter, Entered, Held, Retry, SetStatus, Status, Store, StoreError};
+
+/// What rules say to a request. Dropped, it gives back the slots it holds.
+#[derive(Debug)]
+#[must_use = "a ruling that is dropped gives its slots back"]
+pub struct Ruling<P> {
+    /// Whether it may go on.
+    pub outcome: Outcome,
+    /// How every charge of the set stands, in file order.
+    pub stands: SmallVec<[Stand; 4]>,
+    /// What shadow rules would have said.
+    pub shadows: SmallVec<[Shadow; 2]>,
+    /// What it holds until it is done.
+    pub permits: SmallVec<[P; 1]>,
+}
+
+/// Whether a request may go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It may, having waited so long.
+    Pass {
+        /// How long.
+        waited: Duration,
+    },
+    /// It may not; nothing was charged.
+    Refused {
+        /// The first rule in the file that refuses: it says what the excess gets.
+        by: RuleId,
+        /// Why.
+        why: Why,
+    },
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// No room.
+    Limit {
+        /// Which charge found none.
+        charge: ChargeId,
+        /// When the whole set would pass, if nothing else came.
+        retry: Retry,
+    },
+    /// It lacks an attribute of a key, and the rule refuses that.
+    Missing(Attribute),
+    /// Its cost is the length of its body, which it does not tell.
+    Length,
+    /// The store could not decide, and no policy says what then.
+    Store(StoreError),
+}
+
+/// How a charge stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Stand {
+    /// Which charge.
+    pub charge: ChargeId,
+    /// How many units it is for.
+    pub units: u32,
+    /// How it stands.
+    pub status: Status,
+}
+
+/// What a shadow rule would have said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shadow {
+    /// Which rule.
+    pub rule: RuleId,
+    /// The charge that would have refused; `None` where it was charged.
+    pub refused_by: Option<ChargeId>,
+}
+
+/// Whether a request has a body that it does not announce the length of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// It has none, or tells its length.
+    Known,
+    /// Its length shows when it ends.
+    Open,
+}
+
+/// A set of charges that is being put together.
+#[derive(Default)]
+struct Gathered<'f> {
+    charges: SmallVec<[(&'f RuleCharge, u32); 4]>,
+    keys: SmallVec<[KeyValues<'f>; 4]>,
+    enters: bool,
+}
+
+/// What a set came to: how its charges stand, and what it holds.
+struct Told<P> {
+    status: SetStatus,
+    held: Option<P>,
+    waited: Duration,
+}
+
+/// How a set is put to a store.
+trait Manner<S: Store> {
+    /// What is held until the request is done.
+    type Permit: Send + Sync;
+
+    fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], enters: bool) -> impl Answer<Told<Self::Permit>>;
+}
+
+/// The request goes when its turn comes, and holds its slots.
+enum InTurn {}
+
+/// Only the decision is wanted, at once; slots are held for as long as their limit lets them be.
+enum AtOnce {}
+
+impl<S: Enter> Manner<S> for InTurn {
+    type Permit = S::Permit;
+
+    async fn ask(
+        store: &Arc<S>,
+        charges: &[Charge<'_, S::Limit>],
+        enters: bool,
+    ) -> Result<Told<S::Permit>, StoreError> {
+        if !enters {
+            let status = store.check(charges).await?;
+            return Ok(Told { status, held: None, waited: Duration::ZERO });
+        }
+        Ok(match store.enter(charges).await? {
+            Entered::In(permit) => Told {
+                status: SetStatus::new(permit.statuses().to_vec(), None),
+                waited: permit.waited(),
+                held: Some(permit),
+            },
+            Entered::Refused(status) => Told { status, held: None, waited: Duration::ZERO },
+        })
+    }
+}
+
+impl<S: Store> Manner<S> for AtOnce {
+    type Permit = ();
+
+    async fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], _: bool) -> Result<Told<()>, StoreError> {
+        let status = store.check(charges).await?;
+        let waited = match status.decision() {
+            Decision::Wait(wait) => wait,
+            _ => Duration::ZERO,
+        };
+        Ok(Told { status, held: None, waited })
+    }
+}
+
+impl<S: Enter> Edition<S> {
+    /// Rules on a request, charging what it costs; comes back when its turn has come.
+    pub async fn rule(&self, found: &Found<'_, '_>, body: Body) -> Ruling<S::Permit> {
+        self.decide::<InTurn>(found, body).await
+    }
+}
+
+impl<S: Store> Edition<S> {
+    /// Rules on a request at once, charging what it costs: where it may go on later, the ruling says when. Nobody sleeps, and
+    /// slots are given back by time alone.
+    pub async fn foretell(&self, found: &Found<'_, '_>, body: Body) -> Ruling<()> {
+        self.decide::<AtOnce>(found, body).await
+    }
+
+    async fn decide<M: Manner<S>>(&self, found: &Found<'_, '_>, body: Body) -> Ruling<M::Permit> {
+        let mut ruling = Ruling {
+            outcome: Outcome::Pass { waited: Duration::ZERO },
+            stands: SmallVec::new(),
+            shadows: SmallVec::new(),
+            permits: SmallVec::new(),
+        };
+        // The global switch: nothing is refused, and no store is touched.
+        if !self.program.file().enabled {
+            return ruling;
+        }
+        let mut set = Gathered::default();
+        for rule in found.rules().iter().filter(|rule| !self.is_shadow(**rule)) {
+            if let Err(why) = self.gather(found, *rule, body, &mut set) {
+                ruling.outcome = Outcome::Refused { by: *rule, why };
+                return ruling;
+            }
+        }
+        match self.ask::<M>(&set).await {
+            Ok(None) => {}
+            Ok(Some(told)) => {
+                ruling.stands = set.stands(&told.status);
+                if let Some(outcome) = refusal(&set, &told.status) {
+                    ruling.outcome = outcome;
+                    return ruling;
+                }
+                ruling.outcome = Outcome::Pass { waited: told.waited };
+                ruling.permits.extend(told.held);
+            }
+            Err(error) => {
+                if let Some((first, _)) = set.charges.first() {
+                    ruling.outcome = Outcome::Refused { by: first.rule, why: Why::Store(error) };
+                }
+                return ruling;
+            }
+        }
+        for rule in found.rules().iter().filter(|rule| self.is_shadow(**rule)) {
+            self.shadow::<M>(found, *rule, body, &mut ruling).await;
+        }
+        ruling
+    }
+
+    /// What a shadow rule would have said; charged only where it would have passed.
+    async fn shadow<M: Manner<S>>(
+        &self,
+        found: &Found<'_, '_>,
+        rule: RuleId,
+        body: Body,
+        ruling: &mut Ruling<M::Permit>,
+    ) {
+        let mut set = Gathered::default();
+        let refused_by = match self.gather(found, rule, body, &mut set) {
+            Err(_) => self.program.rule(rule).charges.first().map(|charge| charge.id),
+            Ok(()) => match self.ask::<M>(&set).await {
+                Ok(None) => None,
+                Ok(Some(told)) => {
+                    ruling.permits.extend(told.held);
+                    told.status.denied_by().map(|by| set.charges[by].0.id)
+                }
+                // A shadow rule whose store fails says nothing.
+                Err(_) => return,
+            },
+        };
+        ruling.shadows.push(Shadow { rule, refused_by });
+    }
+
+    fn is_shadow(&self, rule: RuleId) -> bool {
+        matches!(self.program.rule(rule).rule.excess, Excess::Shadow)
+    }
+
+    /// Adds what a rule charges.
+    fn gather<'f>(
+        &'f self,
+        found: &'f Found<'_, '_>,
+        rule: RuleId,
+        body: Body,
+        set: &mut Gathered<'f>,
+    ) -> Result<(), Why> {
+        for charge in self.program.rule(rule).charges {
+            let key = match found.key(charge) {
+                Keyed::Key(values) => values,
+                Keyed::Skip => continue,
+                Keyed::Deny { missing } => return Err(Why::Missing(missing.clone())),
+            };
+            let units = match (found.units(charge), body) {
+                (Units::Known(units), _) => units,
+                (Units::Unannounced, Body::Known) => 0,
+                (Units::Unannounced, Body::Open) => return Err(Why::Length),
+            };
+            set.charges.push((charge, units));
+            set.keys.push(key);
+            set.enters |= self.plans[charge.id.0].enters;
+        }
+        Ok(())
+    }
+
+    /// Puts a set to the store; `None` where it is empty.
+    async fn ask<M: Manner<S>>(&self, set: &Gathered<'_>) -> Result<Option<Told<M::Permit>>, StoreError> {
+        if set.charges.is_empty() {
+            return Ok(None);
+        }
+        let texts: SmallVec<[KeyTexts<'_>; 4]> = set.keys.iter().map(KeyValues::texts).collect();
+        let mut charges: SmallVec<[Charge<'_, S::Limit>; 4]> = SmallVec::new();
+        for ((charge, units), texts) in set.charges.iter().zip(&texts) {
+            let (limit, up_to) = (self.limit_of(charge, texts.key()), self.plans[charge.id.0].up_to);
+            charges.push(Charge { limit, key: texts.key(), cost: *units, up_to });
+        }
+        M::ask(&self.store, &charges, set.enters).await.map(Some)
+    }
+}
+
+impl Gathered<'_> {
+    fn stands(&self, status: &SetStatus) -> SmallVec<[Stand; 4]> {
+        let stands = self.charges.iter().zip(status.statuses());
+        stands
+            .map(|((charge, units), status)| Stand { charge: charge.id, units: *units, status: *status })
+            .collect()
+    }
+}
+
+/// How a refused set is refused: by the first rule in the file that finds no room.
+fn refusal(set: &Gathered<'_>, status: &SetStatus) -> Option<Outcome> {
+    let Decision::Deny(retry) = status.decision() else { return None };
+    let first = status.statuses().iter().position(Status::is_deny).or(status.denied_by())?;
+    let (charge, _) = set.charges.get(first)?;
+    Some(Outcome::Refused { by: charge.rule, why: Why::Limit { charge: charge.id, retry } })
+}

@@ -1,0 +1,19 @@
+//! Reading a request: what its attributes are, as text.
+//!
+//! Conditions, keys, costs and explanations all read through here, so that a rule's condition and the same rule's key
+//! never disagree about what a header says. Nothing is remembered here, and nothing is copied that can be borrowed.
+
+mod address;
+mod fields;
+mod host;
+mod path;
+mod shape;
+mod text;
+
+pub(crate) use address::{address_text, key_text, network_text};
+pub(crate) use fields::{cookie, cookies, first_header, header, pair_value, query, query_pairs};
+pub(crate) use host::normal_host;
+pub use path::normal_path;
+pub(crate) use path::{dotted, letters, segments};
+pub(crate) use shape::{Shape, wild_fits};
+pub(crate) use text::{Reader, Text, attribute};
