@@ -47,11 +47,8 @@ mod schema;
 mod yaml;
 
 pub use enforce::{Edition, EnforceError, Enforcer, Ruling};
-pub use file::{BadRules, PatternError, Warning, parse_rules, read_rules};
-mod rewrite;
-mod yaml;
-
 pub use explain::{ChargeReport, Explanation, KeyReport, Outcome, PassedOver, RuleReport};
+pub use file::{BadRules, PatternError, Warning, parse_rules, read_rules};
 pub use keys::{KeyTexts, KeyValues, Keyed, Units};
 pub use limit::{ParsedLimit, parse_limit};
 pub use mistake::{Mistake, Mistakes};
@@ -63,5 +60,5 @@ pub use program::{
 pub use quantity::{Problem, Quantity, QuantityError, parse_duration, parse_rate, parse_size};
 pub use reading::normal_path;
 pub use request::Request;
-pub use schema::{json_schema, reference};
 pub use rewrite::rewrite;
+pub use schema::{json_schema, reference};
