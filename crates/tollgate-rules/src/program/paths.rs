@@ -190,7 +190,7 @@ impl Trie {
             next.clear();
             for &place in &here {
                 let node = &self.nodes[place as usize];
-                if node.stays && here.len() > 1 {
+                if node.stays {
                     self.enter(place, &mut next, scratch);
                 }
                 if !node.literals.is_empty()
