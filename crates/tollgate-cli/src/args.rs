@@ -1,7 +1,7 @@
 //! What the command line takes, and the help it gives.
 
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use std::{net::IpAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 /// A line of input could not be obeyed, a store did not answer, or a file could not be read.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -18,6 +18,19 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Serve what a rule file names: a gateway in front of your service, health and metrics beside it.
+    ///
+    /// The file is followed while it is served: a saved change is in force within a second, whole or not at all, and keeps what
+    /// was consumed. SIGTERM and Ctrl-C drain: health turns to not ready, then listeners close, then requests in flight finish.
+    #[command(after_long_help = SERVE_HELP)]
+    Serve(ServeArgs),
+    /// Say everything that is wrong with a rule file.
+    Check(CheckArgs),
+    /// Say which route and rules a request would meet, and why not the others.
+    #[command(after_long_help = EXPLAIN_HELP)]
+    Explain(ExplainArgs),
+    /// Print the JSON Schema of rule files, for editors.
+    Schema,
     /// Run recorded traffic through limits, on a clock of its own.
     ///
     /// Reads one JSON object a line and answers each with one. Time is what the lines say it is, so a day of traffic is
@@ -29,6 +42,73 @@ pub(crate) enum Command {
     /// Bursts, a trickle, a rush around a window's edge: one mark for every request shows who passes, waits or is
     /// refused. All of them allow 10 a second in the long run.
     Demo(DemoArgs),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ServeArgs {
+    /// The rule file
+    #[arg(short, long, value_name = "FILE", default_value = "tollgate.yaml")]
+    pub(crate) config: PathBuf,
+
+    /// Threads of the gateway; as many as there are cores if left out
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<NonZeroUsize>,
+
+    /// How long to go on serving after a signal, told as not ready, before listeners close
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    pub(crate) drain_pause: Duration,
+
+    /// How long requests in flight may take to finish after that
+    #[arg(long, value_name = "TIME", default_value = "25s", value_parser = time)]
+    pub(crate) drain_deadline: Duration,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The rule file; - is standard input
+    pub(crate) file: PathBuf,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ExplainArgs {
+    /// The rule file; - is standard input
+    pub(crate) file: PathBuf,
+
+    /// The request's method
+    #[arg(long, default_value = "GET")]
+    pub(crate) method: String,
+
+    /// Its path, with the query if it has one
+    #[arg(long)]
+    pub(crate) path: String,
+
+    /// A header, such as 'x-api-key: k'; may be given several times
+    #[arg(long = "header", value_name = "HEADER")]
+    pub(crate) headers: Vec<String>,
+
+    /// The host it asks for; as its Host header says if left out
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+
+    /// The client's address
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) ip: IpAddr,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Ask a running server's admin listener, such as http://127.0.0.1:9090, what each bucket holds
+    #[arg(long, value_name = "URL")]
+    pub(crate) ask: Option<String>,
+}
+
+/// A duration as rule files write it.
+fn time(text: &str) -> Result<Duration, String> {
+    if text == "0s" || text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    tollgate_rules::parse_duration(text).map_err(|error| error.to_string())
 }
 
 #[derive(clap::Args)]
@@ -57,6 +137,26 @@ Exit codes:
   0  done
   1  a line of input could not be obeyed, a store did not answer, or a file could not be read
   2  the command line, or a limit or store on it, is wrong";
+
+const SERVE_HELP: &str = "\
+A small file to begin with:
+  version: 1
+  listen: { gateway: 127.0.0.1:8080, admin: 127.0.0.1:9090 }
+  upstreams:
+    app: { servers: [ \"http://127.0.0.1:3000\" ] }
+  routes:
+    - name: app
+      when: { path: /** }
+      upstream: app
+      rules:
+        - name: per-client
+          limits: [ { token_bucket: { rate: 10/s, burst: 20 }, key: [ip] } ]
+
+Every key: docs/reference.md, or `tollgate schema`.";
+
+const EXPLAIN_HELP: &str = "\
+Example:
+  tollgate explain tollgate.yaml --method POST --path /orders --header 'x-api-key: k' --ip 10.1.2.3";
 
 const REPLAY_HELP: &str = r#"Input, one object a line; empty lines are skipped:
   at_us     microseconds since 1970, required; limits begin at 0

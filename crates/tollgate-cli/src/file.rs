@@ -18,7 +18,8 @@ pub(crate) fn parse(text: &str) -> Result<RuleFile, Mistakes> {
 fn text_of(path: &Path) -> Result<String> {
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).context("cannot read standard input")?;
+        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes)
+            .context("cannot read standard input")?;
         bytes
     } else {
         fs::read(path).with_context(|| format!("cannot read {}", path.display()))?

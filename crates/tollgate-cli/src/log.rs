@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Instant,
 };
+use tollgate_gateway::{Access, Observer};
 use tollgate_rules::model::{LogLevel, LogSettings, RefusalLog};
 use tracing::level_filters::LevelFilter;
 
@@ -20,7 +21,8 @@ pub(crate) fn begin(settings: LogSettings) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
+    let lines =
+        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
     // A second beginning, as in a test, leaves the first in force.
     let _ = lines.try_init();
 }
@@ -66,5 +68,21 @@ impl Refusals {
             self.shown.store(0, Relaxed);
         }
         self.shown.fetch_add(1, Relaxed) < SAMPLED
+    }
+}
+
+/// A line for every request that is done.
+pub(crate) struct AccessLines;
+
+impl Observer for AccessLines {
+    fn wants_access(&self) -> bool {
+        true
+    }
+
+    fn access(&self, access: &Access) {
+        let Access { peer, method, uri, version, status, sent, took, .. } = access;
+        let status = status.map_or(0, |status| status.as_u16());
+        let took_us = took.as_micros();
+        tracing::info!(target: "access", %peer, %method, %uri, ?version, status, sent, took_us);
     }
 }

@@ -1,8 +1,13 @@
 //! The binary `tollgate`.
 
 mod args;
+mod check;
 mod demo;
+mod explain;
+mod file;
+mod log;
 mod replay;
+mod serve;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -10,6 +15,10 @@ use std::{io, process::ExitCode};
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Schema => check::schema(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
     };

@@ -49,11 +49,13 @@ mod client;
 mod escape;
 mod fields;
 mod policy;
+mod problem;
 mod refusal;
 mod retry;
 
 pub use client::{TrustedProxies, bucket_of, unmapped};
 pub use fields::{HeaderStyle, Policies};
 pub use policy::{Policy, Unit};
+pub use problem::problem;
 pub use refusal::{RefusalStyle, is_grpc};
 pub use retry::{retry_after, whole_seconds};

@@ -94,6 +94,12 @@ impl RedisStore {
         Self::builder(url).open()
     }
 
+    /// Whether units are taken ahead, so that most decisions need no round trip.
+    #[must_use]
+    pub fn is_leased(&self) -> bool {
+        self.shared.leasing.is_some()
+    }
+
     /// A store at this address, to be set up.
     pub fn builder(url: &str) -> RedisStoreBuilder {
         RedisStoreBuilder::new(url)

@@ -3,7 +3,11 @@
 use std::time::Duration;
 use tollgate_admin::{Histogram, KeyMeter, Meters, Outcome as Counted, RouteMeter, RuleMeter, Sketch};
 use tollgate_gateway::{Answered, Ledger, Ruled};
-use tollgate_rules::{ChargedLimit, Keyed, Outcome, Program, RuleCharge, Why, model::Excess};
+use tollgate_rules::{
+    ChargedLimit, Keyed, Program, RuleCharge,
+    enforce::{Outcome, Why},
+    model::Excess,
+};
 
 /// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
 pub(super) struct Books {
@@ -106,4 +110,3 @@ impl Ledger for Books {
         }
     }
 }
-

@@ -27,7 +27,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
     stop_on_signals(&drain).context("cannot listen to signals")?;
     crate::log::begin(file.log);
-    let options = Options { watched: Some(args.config.clone()), workers: args.workers };
+    let options =
+        Options { watched: Some(args.config.clone()), workers: args.workers, access: file.log.access };
     match store_of(&file.store)? {
         AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
         AnyStore::Redis(store) => runtime.block_on(serve(store, file, options, drain)),
@@ -45,7 +46,9 @@ async fn serve<S: Enter + state::Tell + 'static>(
         eprintln!("{name:<8} {address}");
     }
     if opened.addresses().is_empty() {
-        anyhow::bail!("the file opens nothing: name at least one listener, such as `listen: {{ gateway: 127.0.0.1:8080 }}`");
+        anyhow::bail!(
+            "the file opens nothing: name at least one listener, such as `listen: {{ gateway: 127.0.0.1:8080 }}`"
+        );
     }
     let drained = drain.run().await;
     drop(opened);
@@ -64,7 +67,11 @@ pub(crate) enum AnyStore {
 /// The store that a file asks for.
 pub(crate) fn store_of(settings: &StoreSettings) -> Result<AnyStore> {
     if settings.url == "memory:" {
-        let bounds = Bounds { max_keys: settings.max_keys as usize, when_full: settings.when_full, ..Bounds::default() };
+        let bounds = Bounds {
+            max_keys: settings.max_keys as usize,
+            when_full: settings.when_full,
+            ..Bounds::default()
+        };
         return Ok(AnyStore::Memory(Arc::new(MemoryStore::with_bounds(bounds))));
     }
     let mut builder = RedisStore::builder(&settings.url)

@@ -10,7 +10,7 @@ use std::{
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::{runtime::Handle, task::JoinHandle};
@@ -18,7 +18,13 @@ use tollgate::Enter;
 use tollgate_admin::{Admin, Meters, Sketch};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
 use tollgate_net::{Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
-use tollgate_rules::{Enforcer, RuleFile, model};
+use tollgate_rules::{
+    Enforcer, RuleFile,
+    model::{self, AccessLog},
+};
+
+/// The drain itself knows when it is over.
+const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
 
 /// How a file is served.
 pub(crate) struct Options {
@@ -26,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) watched: Option<PathBuf>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
+    /// Whether every request is logged.
+    pub(crate) access: AccessLog,
 }
 
 /// Listeners that are open, and who looks after them.
@@ -59,9 +67,11 @@ impl<S: Enter + Tell + 'static> Opened<S> {
         if let Some(listener) = &listen.gateway {
             let server = open_gateway(listener, &options, door.clone())?;
             addresses.push(("gateway", server.local_addr()));
-            let (gauges, door) = (server.gauges(), door.clone());
+            let server = Arc::new(Mutex::new(Some(server)));
+            let (asked, door) = (Arc::clone(&server), door.clone());
+            let connections = move || asked.lock().ok()?.as_ref().map(|server| server.gauges().connections);
             meters.ask_listeners(
-                move || vec![("gateway", gauges.connections())],
+                move || vec![("gateway", connections().unwrap_or(0))],
                 move || vec![("gateway", door.in_flight().inside())],
             );
             tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
@@ -116,10 +126,14 @@ fn open_gateway<S: Enter + 'static>(
     if let Some(tls) = &listener.tls {
         settings.tls = Some(TlsSettings { cert: tls.cert.clone(), key: tls.key.clone() });
     }
-    settings.limits.max_header = listener.max_header as usize;
-    settings.limits.max_body = listener.max_body;
-    settings.limits.header_timeout = listener.header_timeout;
+    settings.limits.head = listener.max_header as usize;
+    settings.limits.body = listener.max_body.unwrap_or(u64::MAX);
+    settings.limits.head_timeout = listener.header_timeout;
     settings.limits.idle_timeout = listener.idle_timeout;
+    settings.limits.body_timeout = listener.idle_timeout;
+    if options.access == AccessLog::On {
+        settings.observer = Some(Arc::new(crate::log::AccessLines));
+    }
     Server::start(socket.into_std()?, settings, door).with_context(at)
 }
 
@@ -146,11 +160,12 @@ fn backlog(listener: &model::Listener) -> NonZeroU32 {
 }
 
 /// Serves until it is time to close, then lets requests in flight finish.
-async fn close_in_time(server: Server, drain: Drain) {
+async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
     let guard = drain.guard();
     drain.reached(Phase::Closing).await;
+    let Some(server) = server.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
     tokio::select! {
-        _ = server.drain(Duration::MAX) => {}
+        _ = server.drain(LONGER_THAN_ANY_DEADLINE) => {}
         () = guard.over() => {}
     }
 }
@@ -170,7 +185,9 @@ fn refuse_unbuilt(listen: &model::Listen) -> Result<()> {
     let unbuilt = [("grpc", &listen.grpc), ("http", &listen.http), ("resp", &listen.resp)];
     for (name, listener) in unbuilt {
         if listener.is_some() {
-            anyhow::bail!("listen.{name}: this version does not open this door yet; please take it out of the file");
+            anyhow::bail!(
+                "listen.{name}: this version does not open this door yet; please take it out of the file"
+            );
         }
     }
     Ok(())

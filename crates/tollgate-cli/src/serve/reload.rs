@@ -1,6 +1,9 @@
 //! The rule file changes while it is in force: the new rules are taken whole, or the old ones stay and the reason is told.
 
-use super::{books::Books, state::{Status, Tell}};
+use super::{
+    books::Books,
+    state::{Status, Tell},
+};
 use crate::file;
 use std::{path::Path, sync::Arc};
 use tollgate::Enter;

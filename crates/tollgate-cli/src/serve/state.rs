@@ -6,7 +6,9 @@ use std::{
     time::SystemTime,
 };
 use tollgate::MemoryStore;
-use tollgate_admin::{Component, Condition, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState};
+use tollgate_admin::{
+    Component, Condition, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState,
+};
 use tollgate_net::{Drain, Phase};
 use tollgate_redis::{HealthState, RedisStore};
 use tollgate_rules::Mistakes;

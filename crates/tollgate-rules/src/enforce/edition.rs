@@ -34,15 +34,13 @@ struct Handles<S: Store> {
 }
 
 impl<S: Store> Edition<S> {
-    pub(super) fn bind(
-        store: &Arc<S>,
-        program: Program,
-        old: Option<&Self>,
-    ) -> Result<Self, EnforceError> {
+    pub(super) fn bind(store: &Arc<S>, program: Program, old: Option<&Self>) -> Result<Self, EnforceError> {
         let limits = Limits::bind(store, program.file(), old.map(|old| &old.limits))?;
         let handle = |name: &str| -> Result<S::Limit, EnforceError> {
             let bound: Option<&Arc<Bound<S>>> = limits.get(name);
-            bound.map(|bound| bound.handle.clone()).ok_or_else(|| EnforceError::new(name, StoreError::UnknownLimit))
+            bound
+                .map(|bound| bound.handle.clone())
+                .ok_or_else(|| EnforceError::new(name, StoreError::UnknownLimit))
         };
         let mut named = Vec::new();
         for limit in &program.file().limits {

@@ -50,7 +50,12 @@ impl<S: Store> Limits<S> {
             let bound = match known {
                 Some(entry) => {
                     if entry.limit != *limit {
-                        changes.push((name.clone(), Arc::clone(&entry.bound), entry.limit.clone(), limit.clone()));
+                        changes.push((
+                            name.clone(),
+                            Arc::clone(&entry.bound),
+                            entry.limit.clone(),
+                            limit.clone(),
+                        ));
                     }
                     Arc::clone(&entry.bound)
                 }
@@ -99,9 +104,10 @@ fn wanted(file: &RuleFile) -> impl Iterator<Item = Wanted<'_>> {
         std::iter::once(base).chain(overrides)
     });
     let everywhere = file.everywhere.iter().flat_map(|rule| inline(None, rule));
-    let routes = file.routes.iter().flat_map(|route| {
-        route.rules.iter().flat_map(|rule| inline(Some(&route.name), rule))
-    });
+    let routes = file
+        .routes
+        .iter()
+        .flat_map(|route| route.rules.iter().flat_map(|rule| inline(Some(&route.name), rule)));
     named.chain(everywhere).chain(routes)
 }
 

@@ -111,7 +111,8 @@ trait Manner<S: Store> {
     /// What is held until the request is done.
     type Permit: Send + Sync;
 
-    fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], enters: bool) -> impl Answer<Told<Self::Permit>>;
+    fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], enters: bool)
+    -> impl Answer<Told<Self::Permit>>;
 }
 
 /// The request goes when its turn comes, and holds its slots.

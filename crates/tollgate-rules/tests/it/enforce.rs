@@ -27,7 +27,10 @@ impl Bench {
     fn new(rules: &str) -> Self {
         let clock = ManualClock::new();
         let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
-        Self { enforcer: Arc::new(Enforcer::new(store, file(rules)).expect("a store in memory keeps it")), clock }
+        Self {
+            enforcer: Arc::new(Enforcer::new(store, file(rules)).expect("a store in memory keeps it")),
+            clock,
+        }
     }
 
     async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> (Outcome, Vec<Shadow>) {
@@ -91,7 +94,9 @@ async fn one_limit_that_denies_leaves_the_others_as_they_were() {
     assert!(bench.passes("/", &alice).await);
     let (outcome, _) = bench.ask("/", &alice).await;
     assert_eq!(bench.name_of(&outcome), "second");
-    assert!(matches!(outcome, Outcome::Refused { why: Why::Limit { retry: Retry::After(after), .. }, .. } if after == Duration::from_secs(1)));
+    assert!(
+        matches!(outcome, Outcome::Refused { why: Why::Limit { retry: Retry::After(after), .. }, .. } if after == Duration::from_secs(1))
+    );
     assert_eq!(bench.left(0, "alice"), 8, "the wide limit was not charged by the refused request");
     assert!(bench.passes("/", &[("k", "bob")]).await, "another key has its own buckets");
 }
@@ -193,7 +198,10 @@ async fn a_changed_file_keeps_what_was_consumed_and_a_bad_one_changes_nothing() 
     assert!(!bench.passes("/", &alice).await);
     assert_eq!(bench.left(0, "alice"), 8);
     // A limit that is gone and comes back is a new one.
-    bench.enforcer.reload(file("routes: [ { name: all, when: { path: /** }, upstream: up } ]")).expect("rules");
+    bench
+        .enforcer
+        .reload(file("routes: [ { name: all, when: { path: /** }, upstream: up } ]"))
+        .expect("rules");
     assert!(bench.passes("/", &alice).await);
     bench.enforcer.reload(file(TWO_RULES)).expect("rules");
     assert!(bench.passes("/", &alice).await);
@@ -203,11 +211,13 @@ async fn a_changed_file_keeps_what_was_consumed_and_a_bad_one_changes_nothing() 
 async fn requests_under_way_end_by_the_rules_they_began_with() {
     let bench = Bench::new(TWO_RULES);
     let old = bench.enforcer.edition();
-    bench.enforcer.reload(file("routes: [ { name: all, when: { path: /** }, upstream: up } ]")).expect("rules");
+    bench
+        .enforcer
+        .reload(file("routes: [ { name: all, when: { path: /** }, upstream: up } ]"))
+        .expect("rules");
     let headers = HeaderMap::new();
     let ip = IpAddr::from([192, 0, 2, 1]);
-    let request =
-        Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
+    let request = Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
     let found = old.program().find(&request);
     let ruling = old.rule(&found, Body::Known).await;
     assert_eq!(ruling.stands.len(), 2, "its limits are still there: {:?}", ruling.outcome);
@@ -258,14 +268,16 @@ routes:
     );
     let headers = HeaderMap::new();
     let ip = IpAddr::from([192, 0, 2, 1]);
-    let request =
-        Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
+    let request = Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
     let edition = bench.enforcer.edition();
     let found = edition.program().find(&request);
     let held = edition.rule(&found, Body::Known).await;
     assert_eq!(held.permits.len(), 1);
     let refused = edition.rule(&found, Body::Known).await;
-    assert!(matches!(refused.outcome, Outcome::Refused { why: Why::Limit { retry: Retry::WhenReleased, .. }, .. }));
+    assert!(matches!(
+        refused.outcome,
+        Outcome::Refused { why: Why::Limit { retry: Retry::WhenReleased, .. }, .. }
+    ));
     drop(held);
     assert!(matches!(edition.rule(&found, Body::Known).await.outcome, Outcome::Pass { .. }));
 }

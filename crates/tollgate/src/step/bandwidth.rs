@@ -59,6 +59,12 @@ impl Bandwidth {
         Self { rate, after: 0 }
     }
 
+    /// Its rate, in bytes.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// Lets the first `after` bytes go unpaced.
     #[must_use]
     pub const fn with_after(self, after: u64) -> Self {

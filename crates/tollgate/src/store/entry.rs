@@ -164,6 +164,10 @@ impl Tables {
         self.narrow.get().map_or(0, Table::bytes) + self.wide.get().map_or(0, Table::bytes)
     }
 
+    pub(super) fn taken(&self) -> usize {
+        self.narrow.get().map_or(0, Table::taken) + self.wide.get().map_or(0, Table::taken)
+    }
+
     /// Every slot that is the limit's, or may be becoming so.
     pub(super) fn slots_of(&self, tag: u16, form: &Form) -> Box<dyn Iterator<Item = Slot<'_>> + '_> {
         let may_be_ours =

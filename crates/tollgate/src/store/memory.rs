@@ -261,15 +261,26 @@ impl<C: Clock> MemoryStore<C> {
         &self.clock
     }
 
+    /// Places in the tables that keys have, or had and would find again: a key that is as if never used keeps its place until
+    /// another needs it.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.tables().iter().map(|tables| tables.taken()).sum()
+    }
+
     /// Memory that the tables may come to, logs and permits apart.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
+        self.tables().iter().map(|tables| tables.bytes()).sum()
+    }
+
+    fn tables(&self) -> Vec<Arc<Tables>> {
         let mut tables: Vec<Arc<Tables>> =
             self.limits.load().iter().flatten().map(|entry| Arc::clone(&entry.tables)).collect();
         tables.push(Arc::clone(&self.shared));
         tables.sort_by_key(|tables| Arc::as_ptr(tables).addr());
         tables.dedup_by_key(|tables| Arc::as_ptr(tables).addr());
-        tables.iter().map(|tables| tables.bytes()).sum()
+        tables
     }
 
     #[inline(always)]

@@ -34,6 +34,8 @@ pub(crate) struct Table<const STRIDE: usize> {
     /// Words to skip so that buckets begin at a cache line.
     first: usize,
     buckets: usize,
+    /// Slots that some key has or had. Counted for whoever looks on; nothing is decided by it.
+    taken: std::sync::atomic::AtomicUsize,
 }
 
 /// Where to look for a key, and what to look for.
@@ -109,7 +111,12 @@ impl<const STRIDE: usize> Table<STRIDE> {
         let buckets = (slots / Self::SLOTS).max(1);
         let words = zeroed((buckets + 1) * BUCKET_WORDS);
         let misaligned = words.as_ptr().addr() % CACHE_LINE_PAIR / size_of::<AtomicU64>();
-        Self { first: (BUCKET_WORDS - misaligned) % BUCKET_WORDS, words, buckets }
+        Self { first: (BUCKET_WORDS - misaligned) % BUCKET_WORDS, words, buckets, taken: 0.into() }
+    }
+
+    /// How many slots some key has or had.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -301,6 +308,8 @@ impl<'t, const STRIDE: usize> Entering<'t, '_, STRIDE> {
         }
         if slot.meta() != 0 {
             self.landlord.vacated(slot.meta(), words, life);
+        } else {
+            self.table.taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         slot.set_second(0);
         slot.meta.store(self.print.meta, Ordering::Release);

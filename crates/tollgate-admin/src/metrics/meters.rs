@@ -1,0 +1,239 @@
+//! What Tollgate counts.
+
+use super::{Counter, Family, Histogram, Registry};
+use std::{fmt, time::Duration};
+
+/// What Tollgate counts. Clones are the same meters.
+///
+/// Handles are had when rules are compiled ([`rule`](Self::rule), [`route`](Self::route), [`upstream`](Self::upstream)), and
+/// kept with them. Compiling the same names again has the same series again.
+#[derive(Clone, Debug)]
+pub struct Meters {
+    registry: Registry,
+    decisions: Family<Counter>,
+    waits: Family<Histogram>,
+    requests: Family<Counter>,
+    upstreams: Family<Histogram>,
+    store: Histogram,
+    reloads: [Counter; 2],
+}
+
+/// What became of a request at a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It passed at once.
+    Allow,
+    /// It passed after a wait.
+    Wait,
+    /// It was refused.
+    Reject,
+    /// It was sent to another upstream.
+    Divert,
+    /// It got the answer for excess.
+    Degrade,
+    /// It would have been refused, and passed.
+    Shadow,
+    /// The rule matched and did not apply: switched off, or its key was missing.
+    Skip,
+    /// Nobody could decide, and the failure policy did.
+    Error,
+}
+
+/// What is counted at one rule.
+#[derive(Clone, Debug)]
+pub struct RuleMeter {
+    outcomes: [Counter; Outcome::ALL.len()],
+    waits: Histogram,
+}
+
+/// What is counted on one route.
+#[derive(Clone, Debug)]
+pub struct RouteMeter {
+    classes: [Counter; CLASSES.len()],
+}
+
+const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+impl Default for Meters {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Meters {
+    /// A registry of its own, with everything at nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        registry.ask_gauge("tollgate_build_info", "Which version this is.", &["version"], || {
+            vec![(vec![env!("CARGO_PKG_VERSION").to_owned()], 1)]
+        });
+        let reloads = registry.counters(
+            "tollgate_reloads_total",
+            "Changed rule files and certificates, by whether they are in use now.",
+            &["result"],
+        );
+        Self {
+            decisions: registry.counters(
+                "tollgate_decisions_total",
+                "Requests that a rule matched, by what became of them.",
+                &["route", "rule", "outcome"],
+            ),
+            waits: registry.histograms(
+                "tollgate_wait_seconds",
+                "How long requests waited for their turn.",
+                &["route", "rule"],
+            ),
+            requests: registry.counters(
+                "tollgate_requests_total",
+                "Requests that were answered, by the first digit of the status; none: the client left before.",
+                &["route", "status_class"],
+            ),
+            upstreams: registry.histograms(
+                "tollgate_upstream_seconds",
+                "How long upstreams took until the head of their answer.",
+                &["upstream"],
+            ),
+            store: registry
+                .histograms("tollgate_store_seconds", "How long a shared store took to decide.", &[])
+                .with(&[]),
+            reloads: [reloads.with(&["ok"]), reloads.with(&["failed"])],
+            registry,
+        }
+    }
+
+    /// Where all of it is, for what else is counted.
+    #[must_use]
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The counters of one rule on one route.
+    #[must_use]
+    pub fn rule(&self, route: &str, rule: &str) -> RuleMeter {
+        RuleMeter {
+            outcomes: Outcome::ALL.map(|outcome| self.decisions.with(&[route, rule, outcome.name()])),
+            waits: self.waits.with(&[route, rule]),
+        }
+    }
+
+    /// The counters of one route.
+    #[must_use]
+    pub fn route(&self, route: &str) -> RouteMeter {
+        RouteMeter { classes: CLASSES.map(|class| self.requests.with(&[route, class])) }
+    }
+
+    /// How long this upstream takes.
+    #[must_use]
+    pub fn upstream(&self, name: &str) -> Histogram {
+        self.upstreams.with(&[name])
+    }
+
+    /// How long the store takes to decide, where it is not this process.
+    #[must_use]
+    pub const fn store(&self) -> &Histogram {
+        &self.store
+    }
+
+    /// A changed file is in use. To be called when the old rules are dropped: series of rules that are gone and were never
+    /// used disappear.
+    pub fn reloaded(&self) {
+        self.reloads[0].increment();
+        self.registry.retire();
+    }
+
+    /// A changed file could not be used.
+    pub fn reload_failed(&self) {
+        self.reloads[1].increment();
+    }
+
+    /// `tollgate_connections` and `tollgate_in_flight`, by listener, are asked for when somebody reads.
+    ///
+    /// # Panics
+    ///
+    /// If it is called twice.
+    pub fn ask_listeners(
+        &self,
+        connections: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+        in_flight: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+    ) {
+        let labelled = |ask: Vec<(&'static str, usize)>| {
+            ask.into_iter().map(|(name, n)| (vec![name.to_owned()], n as u64)).collect::<Vec<_>>()
+        };
+        let (name, help) = ("tollgate_connections", "Connections that are open, by listener.");
+        self.registry.ask_gauge(name, help, &["listener"], move || labelled(connections()));
+        let (name, help) = ("tollgate_in_flight", "Requests that are not answered yet, by listener.");
+        self.registry.ask_gauge(name, help, &["listener"], move || labelled(in_flight()));
+    }
+}
+
+impl RuleMeter {
+    /// A request came to this rule.
+    #[inline]
+    pub fn count(&self, outcome: Outcome) {
+        self.outcomes[outcome as usize].increment();
+    }
+
+    /// A request waited so long for its turn; it is to be [counted](Self::count) as well.
+    #[inline]
+    pub fn waited(&self, waited: Duration) {
+        self.waits.observe(waited);
+    }
+
+    /// How many had this outcome so far.
+    #[must_use]
+    pub fn total(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome as usize].total()
+    }
+}
+
+impl RouteMeter {
+    /// A request was answered with this status.
+    #[inline]
+    pub fn answered(&self, status: u16) {
+        if let Some(class) = self.classes.get(usize::from(status / 100)) {
+            class.increment();
+        }
+    }
+
+    /// The client left before it was answered.
+    #[inline]
+    pub fn abandoned(&self) {
+        self.classes[0].increment();
+    }
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Allow,
+        Self::Wait,
+        Self::Reject,
+        Self::Divert,
+        Self::Degrade,
+        Self::Shadow,
+        Self::Skip,
+        Self::Error,
+    ];
+
+    /// As it is called in labels.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Wait => "wait",
+            Self::Reject => "reject",
+            Self::Divert => "divert",
+            Self::Degrade => "degrade",
+            Self::Shadow => "shadow",
+            Self::Skip => "skip",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

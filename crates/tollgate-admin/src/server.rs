@@ -1,0 +1,129 @@
+//! The listener `admin`.
+//!
+//! It answers to the end: readiness has to be told while everything else closes, so it holds no guard of the drain and closes
+//! only when that is over. HTTP/1.1, with a bound on connections and on how long a head may take: what watches a process
+//! must not be what brings it down. No token is asked for: it is for an address that only operators reach.
+
+use crate::{
+    Meters, Sketch, State,
+    pages::{Shown, pages},
+};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time,
+};
+use tollgate_net::{Ceiling, Drain, Listener, Phase, TlsAcceptor};
+
+/// Scrapers, probes and a few people. Beyond it connections are closed unread.
+const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
+
+/// How long a request's head may take, the silence before it included: a scraper that comes every minute keeps its connection.
+const PATIENCE: Duration = Duration::from_secs(65);
+
+/// How long requests that are being answered have, once everything else is over.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The listener `admin`, ready to serve.
+#[derive(Clone)]
+pub struct Admin {
+    router: Router,
+    sketch: Sketch,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Admin {
+    /// Shows what these know. The registry of `meters` asks `state` from now on, so this is made once.
+    ///
+    /// # Panics
+    ///
+    /// If it was made before with the same meters.
+    #[must_use]
+    pub fn new(state: Arc<dyn State>, meters: Meters, sketch: Sketch) -> Self {
+        let router = pages(Shown { state, meters, sketch: sketch.clone() });
+        Self { router, sketch, tls: None }
+    }
+
+    /// Speaks TLS.
+    #[must_use]
+    pub fn tls(self, acceptor: TlsAcceptor) -> Self {
+        Self { tls: Some(acceptor), ..self }
+    }
+
+    /// The pages alone, for a listener that has others too.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Serves until the drain is over, and lets the [`Sketch`] fade meanwhile.
+    pub async fn serve(self, listener: Listener, drain: Drain) {
+        let ceiling = Ceiling::new(CONNECTIONS);
+        let mut fade = time::interval(Sketch::FADE_EVERY);
+        fade.set_missed_tick_behavior(time::MissedTickBehavior::Skip);
+        fade.reset();
+        loop {
+            let stream = tokio::select! {
+                () = drain.reached(Phase::Over) => break,
+                _ = fade.tick() => {
+                    self.sketch.fade();
+                    continue;
+                }
+                (stream, _) = listener.accept() => stream,
+            };
+            let Some(slot) = ceiling.enter() else { continue };
+            let (admin, drain) = (self.clone(), drain.clone());
+            tokio::spawn(async move {
+                admin.greet(stream, &drain).await;
+                drop(slot);
+            });
+        }
+        // Answers that are on their way get a moment to leave.
+        drop(listener);
+        let _ = time::timeout(FAREWELL, async {
+            while ceiling.inside() > 0 {
+                time::sleep(FAREWELL / 50).await;
+            }
+        })
+        .await;
+    }
+
+    async fn greet(&self, stream: TcpStream, drain: &Drain) {
+        match &self.tls {
+            None => self.talk(stream, drain).await,
+            // A handshake that fails is the peer's affair.
+            Some(tls) => {
+                if let Ok(stream) = tls.accept(stream).await {
+                    self.talk(stream, drain).await;
+                }
+            }
+        }
+    }
+
+    async fn talk(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, drain: &Drain) {
+        let service = TowerToHyperService::new(self.router());
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        // A connection that ends badly was the peer's, and there is nobody to tell.
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = drain.reached(Phase::Over) => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = time::timeout(FAREWELL, connection).await;
+    }
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admin").field("tls", &self.tls.is_some()).finish_non_exhaustive()
+    }
+}

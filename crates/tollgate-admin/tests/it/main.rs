@@ -1,0 +1,8 @@
+//! What is shown, as those see it who look.
+
+mod exposition;
+mod metrics;
+mod pages;
+mod serving;
+mod site;
+mod top;

@@ -1,0 +1,36 @@
+//! `tollgate check` and `tollgate schema`.
+
+use crate::{args::CheckArgs, file};
+use anyhow::Result;
+use std::io::{self, Write};
+
+/// Reads the file, and tells what it has or everything that is wrong with it.
+pub(crate) fn run(args: &CheckArgs) -> Result<()> {
+    let file = file::load(&args.file)?;
+    let name = args.file.display();
+    for warning in file.warnings() {
+        eprintln!("{name}: warning: {warning}");
+    }
+    let rules = file.everywhere.len() + file.routes.iter().map(|route| route.rules.len()).sum::<usize>();
+    let mut output = io::stdout().lock();
+    writeln!(
+        output,
+        "{name}: good: {}, {}, {}, {}",
+        counted(file.routes.len(), "route"),
+        counted(rules, "rule"),
+        counted(file.limits.len(), "named limit"),
+        counted(file.upstreams.len(), "upstream"),
+    )?;
+    Ok(())
+}
+
+/// Prints the JSON Schema of rule files.
+pub(crate) fn schema() -> Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{}", tollgate_rules::json_schema().trim_end())?;
+    Ok(())
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

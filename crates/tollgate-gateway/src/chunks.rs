@@ -1,0 +1,218 @@
+//! The chunked framing of HTTP/1.1, read strictly: where data is, and where it ends.
+//!
+//! One machine for both directions: it reads what upstreams answer, and it watches what clients send before hyper sees
+//! it. Strict means: sizes are hexadecimal digits and no more than 15 of them; every line ends in CR LF, and neither
+//! stands alone; extensions are skipped, but short and without control characters; trailers are bounded. What one end
+//! reads differently than another is how requests are smuggled.
+
+/// Extensions of one chunk's line.
+const LONGEST_EXTENSION: u16 = 256;
+/// All trailers together.
+const LONGEST_TRAILERS: u32 = 8 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chunks {
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Size {
+        value: u64,
+        digits: u8,
+    },
+    Extension {
+        value: u64,
+        length: u16,
+    },
+    SizeLf {
+        value: u64,
+    },
+    Data {
+        left: u64,
+    },
+    DataCr,
+    DataLf,
+    /// At the start of a trailer's line.
+    LineStart {
+        length: u32,
+    },
+    Line {
+        length: u32,
+    },
+    LineLf {
+        length: u32,
+    },
+    EndLf,
+    End,
+}
+
+/// What the first bytes of the input are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// So many bytes of framing.
+    Framing(usize),
+    /// So many bytes of data.
+    Data(usize),
+    /// So many bytes of trailers, their line ends included.
+    Trailers(usize),
+    /// So many bytes, with which the body ends; they are part of the trailers' section.
+    End(usize),
+}
+
+/// The framing is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken;
+
+impl Chunks {
+    pub(crate) const fn new() -> Self {
+        Self { state: State::Size { value: 0, digits: 0 } }
+    }
+
+    /// Whether the machine is within a chunk's extension.
+    pub(crate) const fn in_extension(&self) -> bool {
+        matches!(self.state, State::Extension { .. })
+    }
+
+    /// Takes the first piece off `input`, which is not empty and starts where the last piece ended.
+    pub(crate) fn next(&mut self, input: &[u8]) -> Result<Piece, Broken> {
+        match self.state {
+            State::Data { left } => {
+                let here = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
+                let left = left - here as u64;
+                self.state = if left == 0 { State::DataCr } else { State::Data { left } };
+                Ok(Piece::Data(here))
+            }
+            State::End => Ok(Piece::End(0)),
+            State::LineStart { .. } | State::Line { .. } | State::LineLf { .. } | State::EndLf => {
+                self.trailers(input)
+            }
+            _ => self.framing(input),
+        }
+    }
+
+    fn framing(&mut self, input: &[u8]) -> Result<Piece, Broken> {
+        for (i, &byte) in input.iter().enumerate() {
+            self.state = match (self.state, byte) {
+                (State::DataCr, b'\r') => State::DataLf,
+                (State::DataLf, b'\n') => State::Size { value: 0, digits: 0 },
+                (State::Size { value, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
+                    let digit = char::from(byte).to_digit(16).ok_or(Broken)?;
+                    State::Size { value: value << 4 | u64::from(digit), digits: digits + 1 }
+                }
+                (State::Size { value, digits: 1.. }, b';') => State::Extension { value, length: 0 },
+                (State::Size { value, digits: 1.. } | State::Extension { value, .. }, b'\r') => {
+                    State::SizeLf { value }
+                }
+                (State::Extension { value, length }, b'\t' | b' '..=b'~' | 0x80..)
+                    if length < LONGEST_EXTENSION =>
+                {
+                    State::Extension { value, length: length + 1 }
+                }
+                (State::SizeLf { value: 0 }, b'\n') => State::LineStart { length: 0 },
+                (State::SizeLf { value }, b'\n') => State::Data { left: value },
+                _ => return Err(Broken),
+            };
+            if matches!(self.state, State::Data { .. } | State::LineStart { .. }) {
+                return Ok(Piece::Framing(i + 1));
+            }
+        }
+        Ok(Piece::Framing(input.len()))
+    }
+
+    fn trailers(&mut self, input: &[u8]) -> Result<Piece, Broken> {
+        for (i, &byte) in input.iter().enumerate() {
+            self.state = match (self.state, byte) {
+                (State::LineStart { .. }, b'\r') => State::EndLf,
+                (State::EndLf, b'\n') => {
+                    self.state = State::End;
+                    return Ok(Piece::End(i + 1));
+                }
+                // A line that starts with a blank would continue the one before.
+                (State::LineStart { .. }, b' ' | b'\t') => return Err(Broken),
+                (State::Line { length }, b'\r') => State::LineLf { length },
+                (State::LineLf { length }, b'\n') => State::LineStart { length },
+                (State::LineStart { length } | State::Line { length }, b'\t' | b' '..=b'~' | 0x80..)
+                    if length < LONGEST_TRAILERS =>
+                {
+                    State::Line { length: length + 1 }
+                }
+                _ => return Err(Broken),
+            };
+        }
+        Ok(Piece::Trailers(input.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Data, trailers, and how much is left after the end.
+    type Read = (Vec<u8>, Vec<u8>, Option<usize>);
+
+    /// Reads `input` in parts of `cut` bytes.
+    fn read(input: &[u8], cut: usize) -> Result<Read, Broken> {
+        let (mut chunks, mut data, mut trailers, mut at) = (Chunks::new(), Vec::new(), Vec::new(), 0);
+        while at < input.len() {
+            let part = &input[at..input.len().min(at + cut)];
+            at += match chunks.next(part)? {
+                Piece::Framing(n) => n,
+                Piece::Data(n) => {
+                    data.extend_from_slice(&part[..n]);
+                    n
+                }
+                Piece::Trailers(n) => {
+                    trailers.extend_from_slice(&part[..n]);
+                    n
+                }
+                Piece::End(n) => {
+                    trailers.extend_from_slice(&part[..n]);
+                    return Ok((data, trailers, Some(input.len() - at - n)));
+                }
+            };
+        }
+        Ok((data, trailers, None))
+    }
+
+    #[test]
+    fn whole_or_byte_by_byte() {
+        let input = b"5;a=b\r\nhello\r\n1\r\n \r\n5\r\nworld\r\n0\r\na: b\r\n\r\nGET";
+        for cut in [1, 2, 3, 7, 100] {
+            let (data, trailers, left) = read(input, cut).expect("good framing");
+            assert_eq!(data, b"hello world", "cut {cut}");
+            assert_eq!(trailers, b"a: b\r\n\r\n", "cut {cut}");
+            assert_eq!(left, Some(3), "cut {cut}");
+        }
+        assert_eq!(read(b"0\r\n\r\n", 100), Ok((vec![], b"\r\n".to_vec(), Some(0))));
+    }
+
+    #[test]
+    fn what_is_broken() {
+        let cases: [&[u8]; 17] = [
+            b"5\nhello\r\n0\r\n\r\n",
+            b"5\rhello",
+            b"\r\n",
+            b"0x5\r\nhello",
+            b"-5\r\nhello",
+            b"+5\r\nhello",
+            b"5 \r\nhello",
+            b" 5\r\nhello",
+            b"5;a\nb\r\nhello",
+            b"5;a\0b\r\nhello",
+            b"5\r\nhelloX\r\n",
+            b"5\r\nhello\n0\r\n\r\n",
+            b"1000000000000000\r\n",
+            b"0\r\n\n",
+            b"0\r\na: b\n\r\n",
+            b"0\r\n a: b\r\n\r\n",
+            b"g\r\n",
+        ];
+        for case in cases {
+            assert!(read(case, 1).is_err(), "{}", case.escape_ascii());
+            assert!(read(case, 100).is_err(), "{}", case.escape_ascii());
+        }
+        assert!(read(&[b"5;".as_slice(), &[b'x'; 300]].concat(), 100).is_err());
+        assert!(read(&[b"0\r\na:".as_slice(), &[b'x'; 9000]].concat(), 100).is_err());
+    }
+}

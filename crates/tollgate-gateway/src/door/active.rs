@@ -1,0 +1,130 @@
+//! What the gateway needs to know of the rules in force, made once for all requests.
+
+use super::ledger::Ledger;
+use crate::{HealthSettings, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
+use std::sync::Arc;
+use thiserror::Error;
+use tollgate::{Bandwidth, Enter, Rate};
+use tollgate_http::{HeaderStyle, Policies, Policy, RefusalStyle, TrustedProxies};
+use tollgate_rules::{
+    ChargedLimit, Edition, Found, Program, RuleFile,
+    model::{self, Rule},
+};
+
+/// The rules in force, and what goes with them.
+pub(super) struct Active<S: Enter> {
+    pub(super) edition: Arc<Edition<S>>,
+    /// What responses tell of each charge, by its id.
+    pub(super) policies: Policies,
+    pub(super) proxies: TrustedProxies,
+    pub(super) refusal: RefusalStyle,
+    /// By their place in the file.
+    pub(super) upstreams: Vec<Arc<Upstream>>,
+    pub(super) ledger: Arc<dyn Ledger>,
+}
+
+/// The upstreams of a file that is about to be in force.
+#[derive(Debug)]
+pub struct Prepared {
+    upstreams: Vec<Arc<Upstream>>,
+}
+
+/// A file whose upstreams cannot be had; nothing was changed.
+#[derive(Debug, Error)]
+#[error("upstream {name:?}: {source}")]
+pub struct PrepareError {
+    name: String,
+    source: UpstreamError,
+}
+
+impl Prepared {
+    /// The upstreams of the first file.
+    ///
+    /// # Errors
+    /// Where an upstream cannot be had.
+    pub fn first(file: &RuleFile) -> Result<Self, PrepareError> {
+        Self::new(file, &[])
+    }
+
+    pub(super) fn new(file: &RuleFile, old: &[Arc<Upstream>]) -> Result<Self, PrepareError> {
+        let prepare = |upstream: &model::Upstream| {
+            let settings = settings(upstream);
+            let made = match old.iter().find(|old| old.name() == upstream.name) {
+                Some(old) => Upstream::replace(old, settings),
+                None => Upstream::new(settings),
+            };
+            made.map_err(|source| PrepareError { name: upstream.name.clone(), source })
+        };
+        Ok(Self { upstreams: file.upstreams.iter().map(prepare).collect::<Result<_, _>>()? })
+    }
+}
+
+impl<S: Enter> Active<S> {
+    pub(super) fn new(edition: Arc<Edition<S>>, prepared: Prepared, ledger: Arc<dyn Ledger>) -> Self {
+        let file = edition.program().file();
+        let style = match file.headers {
+            model::HeaderStyle::Draft10 => HeaderStyle::Draft10,
+            model::HeaderStyle::XRateLimit => HeaderStyle::XRateLimit,
+            model::HeaderStyle::None => HeaderStyle::None,
+        };
+        let refusal = match file.refusal {
+            model::RefusalStyle::Problem => RefusalStyle::Problem,
+            model::RefusalStyle::Soul => RefusalStyle::Soul,
+            model::RefusalStyle::Plain => RefusalStyle::Plain,
+        };
+        let policies = Policies::new(style, policies(edition.program()));
+        let proxies = TrustedProxies::new(file.trusted_proxies.iter().copied());
+        Self { policies, proxies, refusal, upstreams: prepared.upstreams, ledger, edition }
+    }
+
+    /// The slowest pace of the rules that apply.
+    pub(super) fn slowest(&self, found: &Found<'_, '_>) -> Option<Bandwidth> {
+        if !self.edition.program().file().enabled {
+            return None;
+        }
+        let paces = found.entries().filter_map(|entry| entry.rule.bandwidth);
+        paces.min_by(|one, other| {
+            let (one, other) = (one.rate(), other.rate());
+            let times =
+                |amount: Rate, period: Rate| u128::from(amount.amount().get()) * period.period().as_nanos();
+            times(one, other).cmp(&times(other, one))
+        })
+    }
+}
+
+/// How each charge is told of, in the order of their ids: by the limit's name, or the rule's where it is the rule's own.
+fn policies(program: &Program) -> Vec<Policy> {
+    let of_rule =
+        program.rules().flat_map(|entry| entry.charges.iter().map(move |charge| (entry.rule, charge)));
+    let policy = |(rule, charge): (&Rule, &tollgate_rules::RuleCharge)| match charge.limit {
+        ChargedLimit::Named(place) => {
+            let named = &program.file().limits[place];
+            Policy::of(named.name.as_str(), &named.limit)
+        }
+        ChargedLimit::Inline(place) => {
+            let name = if rule.limits.len() > 1 {
+                format!("{}-{}", rule.name, charge.place + 1)
+            } else {
+                rule.name.clone()
+            };
+            Policy::of(name, &program.inline_limits()[place].limit)
+        }
+    };
+    of_rule.map(policy).collect()
+}
+
+fn settings(upstream: &model::Upstream) -> UpstreamSettings {
+    let server = |server: &model::Server| ServerSettings { url: server.url.clone(), weight: server.weight };
+    let health = upstream.health.as_ref().map(|health| HealthSettings {
+        path: health.path.clone(),
+        every: health.every,
+        unhealthy_after: health.unhealthy_after,
+        healthy_after: health.healthy_after,
+    });
+    UpstreamSettings {
+        connect_timeout: upstream.connect_timeout,
+        timeout: upstream.timeout,
+        health,
+        ..UpstreamSettings::new(upstream.name.as_str(), upstream.servers.iter().map(server).collect())
+    }
+}

@@ -1,0 +1,249 @@
+//! The door: a request comes in, the rules say what becomes of it, and it is forwarded, held, turned away or answered here.
+//!
+//! A [`Gateway`] is the handler that the server calls. What it needs to know of the rules in force is made once for every
+//! edition of them (`Active`), so that a request looks nothing up by name. Whatever a request holds (a place among the
+//! requests in flight, slots of concurrency limits) goes into its response's body, and comes back when that ends, however it
+//! ends.
+
+mod active;
+mod answer;
+mod hold;
+mod ledger;
+
+pub use active::{PrepareError, Prepared};
+pub use ledger::{Answered, Ledger, NoLedger, Ruled};
+
+use crate::{
+    forward::{ForwardOptions, forward},
+    {Body, ClientInfo, Handler, RequestBody, Upstream},
+};
+use active::Active;
+use arc_swap::ArcSwap;
+use hold::Holding;
+use http::{HeaderMap, Request, Response, uri::PathAndQuery};
+use http_body::Body as _;
+use std::{
+    borrow::Cow,
+    num::NonZeroUsize,
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+use tollgate::{Bandwidth, Enter};
+use tollgate_net::Ceiling;
+use tollgate_rules::{
+    Edition, RouteId, Ruling,
+    enforce::{self, Outcome},
+    model::Excess,
+};
+
+/// The gateway: rules, and the upstreams behind them.
+pub struct Gateway<S: Enter> {
+    inner: Arc<Inner<S>>,
+}
+
+struct Inner<S: Enter> {
+    active: ArcSwap<Active<S>>,
+    in_flight: Ceiling,
+}
+
+/// What the rules say of a request, with nothing of the request in it.
+struct Verdict<P> {
+    ruling: Ruling<P>,
+    route: RouteId,
+    /// What upstream is to see instead of the path as sent.
+    path: Option<String>,
+    bandwidth: Option<Bandwidth>,
+}
+
+impl<S: Enter + 'static> Gateway<S> {
+    /// A gateway that begins with these rules, and answers 503 where more than so many requests are in flight.
+    pub fn new(
+        edition: Arc<Edition<S>>,
+        prepared: Prepared,
+        ledger: Arc<dyn Ledger>,
+        max_in_flight: NonZeroUsize,
+    ) -> Self {
+        let active = Active::new(edition, prepared, ledger);
+        let in_flight = Ceiling::new(max_in_flight);
+        Self { inner: Arc::new(Inner { active: ArcSwap::from_pointee(active), in_flight }) }
+    }
+
+    /// Goes on with other rules. Requests under way end by those they began with.
+    pub fn adopt(&self, edition: Arc<Edition<S>>, prepared: Prepared, ledger: Arc<dyn Ledger>) {
+        self.inner.active.store(Arc::new(Active::new(edition, prepared, ledger)));
+    }
+
+    /// What is needed of a file beside its rules; pools and health of servers that stay are kept. Nothing changes yet.
+    ///
+    /// # Errors
+    /// Where an upstream cannot be had.
+    pub fn prepare(&self, file: &tollgate_rules::RuleFile) -> Result<Prepared, PrepareError> {
+        Prepared::new(file, &self.inner.active.load().upstreams)
+    }
+
+    /// The upstreams of the rules in force.
+    pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.inner.active.load().upstreams.clone()
+    }
+
+    /// How many requests are in flight, and at most.
+    pub fn in_flight(&self) -> &Ceiling {
+        &self.inner.in_flight
+    }
+
+    async fn answer(&self, mut request: Request<RequestBody>, mut client: ClientInfo) -> Response<Body> {
+        let begun = Instant::now();
+        let active = self.inner.active.load_full();
+        let Some(slot) = self.inner.in_flight.enter() else {
+            let response = active.overloaded(request.headers());
+            active.ledger.answered(&Answered {
+                route: None,
+                upstream: None,
+                status: response.status(),
+                took: begun.elapsed(),
+            });
+            return response;
+        };
+        client.client_ip = active.proxies.client(client.peer.ip(), request.headers());
+        client.trusted = active.proxies.trusts(client.peer.ip());
+
+        let Some(verdict) = decide(&active, &request, &client).await else {
+            let response = active.no_route(request.headers());
+            active.ledger.answered(&Answered {
+                route: None,
+                upstream: None,
+                status: response.status(),
+                took: begun.elapsed(),
+            });
+            return response;
+        };
+        let route = active.edition.program().route(verdict.route);
+        let (upstream, passed) = match &verdict.ruling.outcome {
+            Outcome::Pass { .. } => (route.upstream, true),
+            Outcome::Refused { by, .. } => match &active.edition.program().rule(*by).rule.excess {
+                Excess::Divert(other) => (*other, false),
+                _ => {
+                    let mut response = active.refuse(request.headers(), &verdict.ruling);
+                    let took = begun.elapsed();
+                    active.ledger.answered(&Answered {
+                        route: Some(verdict.route),
+                        upstream: None,
+                        status: response.status(),
+                        took,
+                    });
+                    response.body_mut().hold(slot);
+                    return response;
+                }
+            },
+        };
+        if let Some(path) = verdict.path {
+            rewrite(&mut request, &path);
+        }
+        let asked = Instant::now();
+        let forwarded =
+            forward(request, &client, &active.upstreams[upstream], &ForwardOptions::default()).await;
+        let took = asked.elapsed();
+        let mut response = match forwarded {
+            Ok(response) => response,
+            Err(error) => error.into_response(),
+        };
+        active.ledger.answered(&Answered {
+            route: Some(verdict.route),
+            upstream: Some((upstream, took)),
+            status: response.status(),
+            took: begun.elapsed(),
+        });
+        if passed {
+            active.tell(&verdict.ruling, response.headers_mut());
+        }
+        if let Some(bandwidth) = verdict.bandwidth {
+            response = response.map(|body| body.pace(bandwidth));
+        }
+        response.body_mut().hold((slot, Holding::new(verdict.ruling.permits)));
+        response
+    }
+}
+
+/// Asks the rules; `None` where no route takes the request.
+async fn decide<S: Enter>(
+    active: &Active<S>,
+    request: &Request<RequestBody>,
+    client: &ClientInfo,
+) -> Option<Verdict<S::Permit>> {
+    let edition = &active.edition;
+    let uri = request.uri();
+    let seen = tollgate_rules::Request {
+        method: request.method().as_str(),
+        path: uri.path(),
+        query: uri.query(),
+        host: host(request),
+        headers: request.headers(),
+        ip: client.client_ip,
+        at: now(),
+    };
+    let found = edition.program().find(&seen);
+    let route = found.route()?;
+    let body = if request.body().is_end_stream() || has_length(request.headers()) {
+        enforce::Body::Known
+    } else {
+        enforce::Body::Open
+    };
+    let ruling = edition.rule(&found, body).await;
+    active.ledger.ruled(&Ruled {
+        found: &found,
+        outcome: &ruling.outcome,
+        stands: &ruling.stands,
+        shadows: &ruling.shadows,
+    });
+    let path = uri.path_and_query().and_then(|sent| match found.forwarded(sent.as_str()) {
+        Cow::Borrowed(same) if same.len() == sent.as_str().len() => None,
+        other => Some(other.into_owned()),
+    });
+    let bandwidth = active.slowest(&found);
+    Some(Verdict { ruling, route, path, bandwidth })
+}
+
+fn rewrite(request: &mut Request<RequestBody>, path: &str) {
+    // A part of a path that was one is one.
+    let Ok(path) = PathAndQuery::try_from(path) else { return };
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    parts.path_and_query = Some(path);
+    if let Ok(uri) = http::Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+}
+
+fn host(request: &Request<RequestBody>) -> Option<&str> {
+    match request.uri().authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => request.headers().get(http::header::HOST)?.to_str().ok(),
+    }
+}
+
+fn has_length(headers: &HeaderMap) -> bool {
+    headers.contains_key(http::header::CONTENT_LENGTH)
+}
+
+/// Microseconds since 1970 began.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+impl<S: Enter + 'static> Handler for Gateway<S> {
+    async fn handle(&self, request: Request<RequestBody>, client: ClientInfo) -> Response<Body> {
+        self.answer(request, client).await
+    }
+}
+
+impl<S: Enter> Clone for Gateway<S> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<S: Enter> std::fmt::Debug for Gateway<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("in_flight", &self.inner.in_flight.inside()).finish_non_exhaustive()
+    }
+}

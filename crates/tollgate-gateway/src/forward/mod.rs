@@ -1,0 +1,260 @@
+//! One request to one upstream, and its answer back.
+//!
+//! The client's `Host` is kept. No `Via` is written: the gateway stands for the servers behind it, as nginx does, and
+//! loops show in `X-Forwarded-For`.
+//!
+//! A request is sent a second time only if not a byte of the first try went out: the connection could not be made, or one
+//! that was kept turned out to be closed before anything was written to it. Whatever else fails is told to the client,
+//! who knows whether the request may be repeated.
+
+mod headers;
+mod target;
+mod tunnel;
+
+pub(crate) use headers::{Told, may_trail};
+pub(crate) use tunnel::Tunnelled;
+
+use crate::{
+    body::Body,
+    client::ClientInfo,
+    error::ForwardError,
+    request::RequestBody,
+    upstream::{
+        Upstream,
+        connect::{ConnectError, Offer},
+        h1::{Answer, Connection, Failed, Outbound, exchange},
+        h2::Sender,
+        server::{Line, Server},
+    },
+};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts};
+use std::{
+    fmt,
+    pin::pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+use tokio::time::Instant;
+use tunnel::Tunnel;
+
+/// How often a request is tried again after connections that were found closed.
+const MOST_UNSENT: u32 = 3;
+
+/// How requests of a route are forwarded.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct ForwardOptions {
+    /// Taken off the front of the path where it is a whole segment or several: `/orders` makes `/orders/7` to `/7` and
+    /// leaves `/orders-old` alone.
+    pub strip_prefix: Option<String>,
+    /// Whoever wants to know how upstreams answer.
+    pub observer: Option<Arc<dyn UpstreamObserver>>,
+}
+
+/// Hears how upstreams answer.
+pub trait UpstreamObserver: Send + Sync {
+    /// The head of an answer came, or an error, after `took` from when a server was looked for.
+    fn answered(&self, upstream: &str, took: Duration, outcome: Result<StatusCode, &ForwardError>) {
+        let _ = (upstream, took, outcome);
+    }
+}
+
+/// Sends `request` to a server of `upstream` and gives its answer, headers put right on both ways. The body of the answer
+/// comes as it is read; dropping the answer, or this future, ends the exchange.
+///
+/// # Errors
+/// Where there is no answer; [`ForwardError::into_response`] is what to tell the client.
+pub async fn forward(
+    request: Request<RequestBody>,
+    client: &ClientInfo,
+    upstream: &Upstream,
+    options: &ForwardOptions,
+) -> Result<Response<Body>, ForwardError> {
+    let Some(observer) = &options.observer else { return run(request, client, upstream, options).await };
+    let start = Instant::now();
+    let answer = run(request, client, upstream, options).await;
+    observer.answered(upstream.name(), start.elapsed(), answer.as_ref().map(Response::status));
+    answer
+}
+
+async fn run(
+    mut request: Request<RequestBody>,
+    client: &ClientInfo,
+    upstream: &Upstream,
+    options: &ForwardOptions,
+) -> Result<Response<Body>, ForwardError> {
+    if request.method() == Method::CONNECT {
+        let reason = "CONNECT is not for a gateway";
+        return Err(ForwardError::Refused { status: StatusCode::METHOD_NOT_ALLOWED, reason });
+    }
+    let hop = headers::request(&mut request, client);
+    let tunnel = hop.upgrade.then(|| Tunnel::new(&mut request));
+    let (mut parts, body) = request.into_parts();
+    let uri = std::mem::take(&mut parts.uri);
+    let target = target::of(&uri, options.strip_prefix.as_deref());
+    let mut sending =
+        Sending { parts, target: &target, told: hop.told, body: Some(body), trailers: hop.trailers, tunnel };
+    let offer = if sending.tunnel.is_some() { Offer::Http1 } else { Offer::Both };
+    let (mut tried, mut unsent, mut last) = (Vec::new(), 0, None);
+    loop {
+        let Some((index, server)) = upstream.choose(&tried) else {
+            let nobody = || ForwardError::NoServer { upstream: upstream.name().to_owned() };
+            return Err(last.unwrap_or_else(nobody));
+        };
+        let line = if unsent == 0 { server.line(offer).await } else { server.fresh(offer).await };
+        let sent = match line {
+            Ok(Line::Http1(connection)) => sending.http1(connection, server, upstream.timeout()).await,
+            Ok(Line::Http2(sender)) => sending.http2(sender, server, upstream.timeout()).await,
+            Err(error) => {
+                server.health.not_connected();
+                tried.push(index);
+                last = Some(no_connection(server, error));
+                continue;
+            }
+        };
+        match sent {
+            Ok(response) => {
+                server.health.connected();
+                return Ok(response);
+            }
+            Err(Unsent::Failed(error)) => return Err(error),
+            Err(Unsent::Again) if unsent < MOST_UNSENT => unsent += 1,
+            Err(Unsent::Again) => return Err(protocol(server, "connections are closed at once")),
+        }
+    }
+}
+
+struct Sending<'a> {
+    parts: Parts,
+    target: &'a str,
+    told: Told,
+    /// There until it was sent.
+    body: Option<RequestBody>,
+    /// The client takes trailers.
+    trailers: bool,
+    tunnel: Option<Tunnel>,
+}
+
+enum Unsent {
+    /// Nothing was sent: once more.
+    Again,
+    Failed(ForwardError),
+}
+
+impl Sending<'_> {
+    async fn http1(
+        &mut self,
+        connection: Box<Connection>,
+        server: &Arc<Server>,
+        timeout: Duration,
+    ) -> Result<Response<Body>, Unsent> {
+        // HTTP/1.0 clients need not say which host they mean.
+        if !self.parts.headers.contains_key(header::HOST) {
+            self.parts.headers.insert(header::HOST, server.url.host_header.clone());
+        }
+        let (method, headers) = (&self.parts.method, &self.parts.headers);
+        let outbound = Outbound { method, target: self.target, headers, told: Some(&self.told) };
+        let body = self.body.take().unwrap_or_else(RequestBody::empty);
+        match exchange(connection, outbound, body, server, timeout).await {
+            Ok(Answer::Response(response)) => Ok(response),
+            Ok(Answer::Switched(head, stream, ahead)) => match self.tunnel.take() {
+                Some(tunnel) => Ok(head.map(|()| Body::tunnel(tunnel.open(stream, ahead)))),
+                None => Err(Unsent::Failed(protocol(server, "switched protocols unasked"))),
+            },
+            Err(Failed::Unsent(body)) => {
+                self.body = Some(body);
+                Err(Unsent::Again)
+            }
+            Err(Failed::Client(error)) => Err(Unsent::Failed(error.into())),
+            Err(Failed::Protocol(reason)) => Err(Unsent::Failed(protocol(server, reason))),
+            Err(Failed::Timeout) => Err(Unsent::Failed(timed_out(server))),
+        }
+    }
+
+    async fn http2(
+        &mut self,
+        mut sender: Sender,
+        server: &Arc<Server>,
+        timeout: Duration,
+    ) -> Result<Response<Body>, Unsent> {
+        let mut body = self.body.take().unwrap_or_else(RequestBody::empty);
+        let progress = body.progress();
+        let request = self.http2_request(server, body).map_err(Unsent::Failed)?;
+        let mut answer = pin!(sender.try_send_request(request));
+        // While the body goes, the server's time to answer does not run.
+        let answer = loop {
+            let before = progress.load(Relaxed);
+            let answer = tokio::time::timeout(timeout, answer.as_mut()).await;
+            if answer.is_ok() || progress.load(Relaxed) == before {
+                break answer;
+            }
+        };
+        match answer {
+            Ok(Ok(response)) => {
+                let (mut head, body) = response.into_parts();
+                head.version = http::Version::HTTP_11;
+                headers::response_from_http2(&mut head.headers);
+                Ok(Response::from_parts(head, Body::http2(body, timeout)))
+            }
+            Ok(Err(mut error)) => match error.take_message() {
+                Some(request) => {
+                    self.body = Some(request.into_body());
+                    Err(Unsent::Again)
+                }
+                None => Err(Unsent::Failed(protocol(server, "the stream failed without an answer"))),
+            },
+            Err(_) => Err(Unsent::Failed(timed_out(server))),
+        }
+    }
+
+    fn http2_request(
+        &self,
+        server: &Arc<Server>,
+        body: RequestBody,
+    ) -> Result<Request<RequestBody>, ForwardError> {
+        let mut headers = self.parts.headers.clone();
+        let host = headers.remove(header::HOST);
+        let authority = host.as_ref().map_or(server.url.authority.as_str().as_bytes(), HeaderValue::as_bytes);
+        let scheme = if server.url.speaks == crate::upstream::Speaks::Tls { "https" } else { "http" };
+        let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(self.target).build();
+        let uri = uri.map_err(|_| ForwardError::Refused {
+            status: StatusCode::BAD_REQUEST,
+            reason: "the request's host or path is malformed",
+        })?;
+        if self.trailers {
+            headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        }
+        headers.remove(header::EXPECT);
+        for (name, value) in self.told.lines() {
+            headers.insert(name, value.clone());
+        }
+        let mut request = Request::new(body);
+        *request.method_mut() = self.parts.method.clone();
+        *request.uri_mut() = uri;
+        *request.version_mut() = http::Version::HTTP_2;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+}
+
+fn no_connection(server: &Server, error: ConnectError) -> ForwardError {
+    let server = server.url.text.clone();
+    match error {
+        ConnectError::Timeout => ForwardError::ConnectTimeout { server },
+        ConnectError::Failed(reason) => ForwardError::Connect { server, reason },
+    }
+}
+
+fn protocol(server: &Server, reason: &'static str) -> ForwardError {
+    ForwardError::Protocol { server: server.url.text.clone(), reason }
+}
+
+fn timed_out(server: &Server) -> ForwardError {
+    ForwardError::Timeout { server: server.url.text.clone() }
+}
+
+impl fmt::Debug for ForwardOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForwardOptions").field("strip_prefix", &self.strip_prefix).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,35 @@
+//! A reverse proxy: it accepts requests, hands each to a [`Handler`], and forwards it to an [`Upstream`].
+//!
+//! Four parts that know little of each other:
+//! - [`serve`](Server): listeners, connections, TLS, limits on what clients may send, drain;
+//! - [`forward`]: one request to one upstream and its answer back, headers put right on both ways;
+//! - [`Upstream`]: servers, their weights and health, connections kept for the next request.
+//!
+//! The fourth, [`Gateway`], is the handler that knows rules: it decides, and forwards or refuses.
+//!
+//! How it is built, and why: every worker is a thread with a runtime of its own, and a request never leaves it. An
+//! exchange with an HTTP/1.1 upstream is polled within the task of the client's connection; there is no second task, no
+//! channel and no box for a body between the two sockets.
+
+mod body;
+mod chunks;
+mod client;
+mod door;
+mod error;
+mod forward;
+mod request;
+mod serve;
+mod timer;
+mod upstream;
+
+pub use body::{Body, BodyError};
+pub use client::{ClientInfo, Scheme};
+pub use door::{Answered, Gateway, Ledger, NoLedger, PrepareError, Prepared, Ruled};
+pub use error::ForwardError;
+pub use forward::{ForwardOptions, UpstreamObserver, forward};
+pub use request::RequestBody;
+pub use serve::{
+    Access, Drained, Gauges, Handler, Http2Settings, Limits, Observer, ServeError, Server, Settings,
+    TlsSettings,
+};
+pub use upstream::{HealthSettings, ServerSettings, ServerState, Upstream, UpstreamError, UpstreamSettings};

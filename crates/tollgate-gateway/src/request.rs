@@ -1,0 +1,139 @@
+//! What is asked: a request's body on its way from the client.
+//!
+//! It ends in an error where the client sends more than allowed, or nothing for too long while somebody waits for it. The
+//! timer is made when a frame is waited for, so that a body that is there at once costs none.
+
+use crate::body::BodyError;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::time::Sleep;
+
+/// The body of a request.
+pub struct RequestBody {
+    kind: Kind,
+    limit: u64,
+    left: u64,
+    patience: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+    /// Who sends the body on tells here that it goes on.
+    progress: Option<Arc<AtomicU64>>,
+}
+
+enum Kind {
+    Empty,
+    Full(Bytes),
+    Incoming(Incoming),
+}
+
+impl RequestBody {
+    /// No body.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self::of(Kind::Empty, u64::MAX, Duration::MAX)
+    }
+
+    /// These bytes.
+    #[must_use]
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        Self::of(Kind::Full(bytes.into()), u64::MAX, Duration::MAX)
+    }
+
+    /// From a client: at most `limit` bytes, with at most `patience` between frames.
+    pub(crate) fn incoming(incoming: Incoming, limit: u64, patience: Duration) -> Self {
+        if incoming.is_end_stream() {
+            return Self::empty();
+        }
+        Self::of(Kind::Incoming(incoming), limit, patience)
+    }
+
+    /// A number that grows with every frame that is taken out: for those who do not take them out themselves.
+    pub(crate) fn progress(&mut self) -> Arc<AtomicU64> {
+        self.progress.get_or_insert_default().clone()
+    }
+
+    const fn of(kind: Kind, limit: u64, patience: Duration) -> Self {
+        Self { kind, limit, left: limit, patience, waiting: None, progress: None }
+    }
+
+    fn poll_incoming(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Kind::Incoming(incoming) = &mut self.kind else { return Poll::Ready(None) };
+        match Pin::new(incoming).poll_frame(context) {
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(Some(Err(_))) => {
+                self.kind = Kind::Empty;
+                Poll::Ready(Some(Err(BodyError::Client)))
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                self.waiting = None;
+                if let Some(progress) = &self.progress {
+                    progress.fetch_add(1, Relaxed);
+                }
+                let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+                let Some(left) = self.left.checked_sub(bytes) else {
+                    return Poll::Ready(Some(Err(BodyError::TooLarge { limit: self.limit })));
+                };
+                self.left = left;
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Pending => {
+                let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.patience)));
+                match waiting.as_mut().poll(context) {
+                    Poll::Ready(()) => Poll::Ready(Some(Err(BodyError::ClientTimeout))),
+                    Poll::Pending => Poll::Pending,
+                }
+            }
+        }
+    }
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.kind {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Kind::Incoming(_) => self.poll_incoming(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Incoming(incoming) => incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Incoming(incoming) => incoming.size_hint(),
+        }
+    }
+}
+
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBody").field("size", &self.size_hint()).finish_non_exhaustive()
+    }
+}

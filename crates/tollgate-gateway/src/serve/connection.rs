@@ -1,0 +1,295 @@
+//! One client's connection from its first byte to its last: TLS, which HTTP, requests, and its end.
+
+use super::{
+    gate::{ClientStream, Gate},
+    grammar::Grammar,
+    handler::{Flight, Handler},
+    presence::{Presence, Verdict},
+    settings::{Limits, Settings},
+    tls::Certificates,
+};
+use crate::{
+    body::Body,
+    client::{ClientInfo, Scheme},
+    error::problem,
+    request::RequestBody,
+    timer::Deadline,
+};
+use bytes::BytesMut;
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use hyper::{
+    body::{Body as _, Incoming},
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::ReadBuf,
+    net::TcpStream,
+    time::{Instant, Sleep, sleep_until},
+};
+
+/// What an HTTP/2 client begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How long a connection that rests may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// What all connections of a server share.
+pub(super) struct Serving<H> {
+    pub(super) settings: Settings,
+    pub(super) handler: H,
+    pub(super) certificates: Option<Certificates>,
+}
+
+/// What the requests of one connection share.
+struct Visit<H> {
+    serving: Arc<Serving<H>>,
+    client: ClientInfo,
+    presence: Arc<Presence>,
+}
+
+/// Serves a connection to its end. Errors end it and concern nobody else.
+pub(super) async fn serve<H: Handler>(
+    serving: Arc<Serving<H>>,
+    socket: TcpStream,
+    peer: SocketAddr,
+    presence: Arc<Presence>,
+) {
+    let limits = &serving.settings.limits;
+    let Some((stream, ahead, version)) = in_time(begin(&serving, socket), &presence, limits).await else {
+        return;
+    };
+    let scheme = if matches!(stream, ClientStream::Tls(_)) { Scheme::Https } else { Scheme::Http };
+    let visit = Arc::new(Visit {
+        client: ClientInfo::new(peer, scheme),
+        presence: presence.clone(),
+        serving: serving.clone(),
+    });
+    let service = service_fn(move |request| {
+        let visit = visit.clone();
+        async move { Ok::<_, Infallible>(answer(visit, request).await) }
+    });
+    if version == Version::HTTP_2 {
+        let io = TokioIo::new(Gate::new(stream, ahead, None, presence.clone()));
+        let connection = pin!(http2_builder(&serving.settings).serve_connection(io, service));
+        watch(connection, http2::Connection::graceful_shutdown, &presence, limits).await;
+    } else {
+        let io = TokioIo::new(Gate::new(stream, ahead, Some(Grammar::new()), presence.clone()));
+        let connection = pin!(http1_builder(limits).serve_connection(io, service).with_upgrades());
+        watch(connection, http1::UpgradeableConnection::graceful_shutdown, &presence, limits).await;
+    }
+}
+
+fn http1_builder(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        // The presence watches; a timer of hyper's would be set for every request.
+        .header_read_timeout(None)
+        .max_header_size(limits.head)
+        .max_buf_size(limits.head.max(64 << 10));
+    builder
+}
+
+fn http2_builder(settings: &Settings) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let head = u32::try_from(settings.limits.head).unwrap_or(u32::MAX);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(settings.http2.max_streams)
+        .max_pending_accept_reset_streams(settings.http2.max_resets)
+        .max_local_error_reset_streams(settings.http2.max_resets)
+        .max_header_list_size(head)
+        .max_send_buf_size(64 << 10)
+        .initial_stream_window_size(256 << 10)
+        .initial_connection_window_size(1 << 20)
+        .keep_alive_interval(settings.http2.keep_alive)
+        .keep_alive_timeout(Duration::from_secs(20));
+    builder
+}
+
+/// TLS, and the first bytes in clear, which say which HTTP it is.
+async fn begin<H>(serving: &Serving<H>, socket: TcpStream) -> Option<(ClientStream, BytesMut, Version)> {
+    if let Some(certificates) = &serving.certificates {
+        let stream = certificates.acceptor().accept(socket).await.ok()?;
+        let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let version = if agreed { Version::HTTP_2 } else { Version::HTTP_11 };
+        return Some((ClientStream::Tls(Box::new(stream)), BytesMut::new(), version));
+    }
+    let mut stream = ClientStream::Plain(socket);
+    let mut ahead = BytesMut::new();
+    loop {
+        let mut space = [0; 4096];
+        let mut buffer = ReadBuf::new(&mut space);
+        poll_fn(|context| stream.poll_read(context, &mut buffer)).await.ok()?;
+        if buffer.filled().is_empty() {
+            return None;
+        }
+        ahead.extend_from_slice(buffer.filled());
+        let shared = ahead.len().min(PREFACE.len());
+        if ahead[..shared] != PREFACE[..shared] {
+            return Some((stream, ahead, Version::HTTP_11));
+        }
+        if shared == PREFACE.len() {
+            return Some((stream, ahead, Version::HTTP_2));
+        }
+    }
+}
+
+/// Gives a connection the time of a head to begin, and less when the server is to end.
+async fn in_time<T>(
+    begin: impl Future<Output = Option<T>>,
+    presence: &Presence,
+    limits: &Limits,
+) -> Option<T> {
+    let (mut begin, mut known, mut going) = (pin!(begin), false, false);
+    let mut deadline = Deadline::new(Instant::now() + limits.head_timeout);
+    poll_fn(|context| {
+        if let Poll::Ready(begun) = begin.as_mut().poll(context) {
+            return Poll::Ready(begun);
+        }
+        if !known {
+            presence.set_waker(context.waker());
+            known = true;
+        }
+        if presence.is_going() && !going {
+            going = true;
+            deadline.set(Instant::now() + GOODBYE.min(limits.head_timeout));
+        }
+        deadline.poll(context).map(|()| None)
+    })
+    .await
+}
+
+/// Runs a connection, ends it when it is too slow, and lets it finish when the server is to end.
+async fn watch<C: Future>(
+    mut connection: Pin<&mut C>,
+    finish: fn(Pin<&mut C>),
+    presence: &Presence,
+    limits: &Limits,
+) {
+    let mut watch = Watch { sleep: Box::pin(sleep_until(Instant::now())), known: false, finish_by: None };
+    poll_fn(|context| {
+        loop {
+            if connection.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            match watch.poll(presence, limits, context) {
+                Step::Wait => return Poll::Pending,
+                Step::Finish => finish(connection.as_mut()),
+                Step::Cut => return Poll::Ready(()),
+            }
+        }
+    })
+    .await;
+}
+
+struct Watch {
+    sleep: Pin<Box<Sleep>>,
+    /// The presence knows whom to wake.
+    known: bool,
+    /// Told to finish, and by when it is to be gone if it rests.
+    finish_by: Option<Instant>,
+}
+
+enum Step {
+    Wait,
+    Finish,
+    Cut,
+}
+
+impl Watch {
+    /// What to do now. Costs three loads unless the timer fired or a time was marked.
+    fn poll(&mut self, presence: &Presence, limits: &Limits, context: &mut Context<'_>) -> Step {
+        let going = presence.is_going() && self.finish_by.is_none();
+        if going && presence.is_busy() {
+            // The answer under way is marked as the last one. What rests is given a moment for a last request: to close
+            // it now would lose one that is on its way.
+            return self.finish();
+        }
+        if !self.known {
+            presence.set_waker(context.waker());
+        }
+        // A timer that was never polled does not fire.
+        let due = self.sleep.is_elapsed() || presence.is_look_due() || going || !self.known;
+        self.known = true;
+        if !due {
+            return Step::Wait;
+        }
+        loop {
+            let next = match (presence.look(limits), self.finish_by) {
+                (Verdict::LookAt(next), _) => next,
+                (Verdict::Idle, None) => return self.finish(),
+                (Verdict::Idle, Some(by)) if Instant::now() < by => by,
+                _ => return Step::Cut,
+            };
+            self.sleep.as_mut().reset(next);
+            if self.sleep.as_mut().poll(context).is_pending() {
+                return Step::Wait;
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Step {
+        self.finish_by = Some(Instant::now() + GOODBYE);
+        Step::Finish
+    }
+}
+
+/// One request: checked, handled, its answer made to hold what must be held.
+async fn answer<H: Handler>(visit: Arc<Visit<H>>, request: Request<Incoming>) -> Response<Body> {
+    let Visit { serving, client, presence } = &*visit;
+    let Settings { limits, observer, .. } = &serving.settings;
+    let mut flight = Flight::start(presence.clone(), observer.as_ref(), &request, client.peer.ip());
+    let mut response = match check(&request, limits) {
+        Ok(()) => {
+            let request = request.map(|body| RequestBody::incoming(body, limits.body, limits.body_timeout));
+            serving.handler.handle(request, client.clone()).await
+        }
+        Err((status, why)) => refuse(request.version(), status, why),
+    };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        presence.set_tunnel();
+    }
+    flight.answered(response.status());
+    response.body_mut().fly(flight);
+    response
+}
+
+/// Refuses a request before anybody has looked at it. What else comes on its connection is not to be trusted.
+fn refuse(version: Version, status: StatusCode, why: &'static str) -> Response<Body> {
+    let mut response = problem(status, why);
+    if version < Version::HTTP_2 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// What can be said of a request before anybody looks at it.
+fn check(request: &Request<Incoming>, limits: &Limits) -> Result<(), (StatusCode, &'static str)> {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if target > limits.target {
+        return Err((StatusCode::URI_TOO_LONG, "the request's target is longer than allowed"));
+    }
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return Err((StatusCode::BAD_REQUEST, "the request names its host twice"));
+    }
+    if host.is_none() && request.version() == Version::HTTP_11 {
+        return Err((StatusCode::BAD_REQUEST, "the request names no host"));
+    }
+    if request.body().size_hint().lower() > limits.body {
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, "the request's body is larger than allowed"));
+    }
+    Ok(())
+}

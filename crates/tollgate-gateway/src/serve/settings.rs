@@ -1,0 +1,135 @@
+//! How requests are accepted: plain values.
+
+use super::handler::Observer;
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+/// How requests are accepted.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Threads that serve, each with a runtime of its own; by default one a core.
+    pub workers: usize,
+    /// How many connections may be open. At so many no more are accepted until one closes; the others wait in the
+    /// listener's backlog.
+    pub max_connections: usize,
+    /// TLS; in clear without.
+    pub tls: Option<TlsSettings>,
+    /// What clients may send, and how slowly.
+    pub limits: Limits,
+    /// The same for HTTP/2.
+    pub http2: Http2Settings,
+    /// Who hears of requests that are done.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            max_connections: 10_000,
+            tls: None,
+            limits: Limits::default(),
+            http2: Http2Settings::default(),
+            observer: None,
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("workers", &self.workers)
+            .field("max_connections", &self.max_connections)
+            .field("tls", &self.tls)
+            .field("limits", &self.limits)
+            .field("http2", &self.http2)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Files in PEM. They are looked at every few seconds, and a changed pair is used from then on; a bad one is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The certificate and those that vouch for it.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// What a client may send, and how slowly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of a request's head (431 beyond). There may be 100 headers (431).
+    pub head: usize,
+    /// Bytes of a request's target (414 beyond).
+    pub target: usize,
+    /// Bytes of a request's body (413 beyond).
+    pub body: u64,
+    /// From the first byte of a head to its last, and for the TLS handshake; then the connection is closed.
+    pub head_timeout: Duration,
+    /// How long a connection may rest between requests.
+    pub idle_timeout: Duration,
+    /// How long a client may be silent in the middle of a body that is waited for (408).
+    pub body_timeout: Duration,
+    /// How long a client may take nothing of an answer; then the connection is closed.
+    pub write_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: 32 << 10,
+            target: 8 << 10,
+            body: u64::MAX,
+            head_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a client may do on an HTTP/2 connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Http2Settings {
+    /// Requests at the same time.
+    pub max_streams: u32,
+    /// Streams a client may reset before they were looked at; more end the connection (rapid reset).
+    pub max_resets: usize,
+    /// A client that is silent for so long is asked for a sign of life.
+    pub keep_alive: Duration,
+}
+
+impl Default for Http2Settings {
+    fn default() -> Self {
+        Self { max_streams: 128, max_resets: 20, keep_alive: Duration::from_secs(30) }
+    }
+}
+
+/// A server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The listener cannot be used.
+    #[error("the listener cannot be used: {reason}")]
+    Listener {
+        /// What the system said.
+        reason: String,
+    },
+    /// A thread or its runtime could not be started.
+    #[error("a worker could not be started: {reason}")]
+    Worker {
+        /// What the system said.
+        reason: String,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("{file}: {reason}")]
+    Tls {
+        /// Which file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

@@ -1,0 +1,81 @@
+//! A connection to a server, with what was read ahead from it and its timer.
+
+use crate::{timer::Deadline, upstream::stream::Stream};
+use bytes::BytesMut;
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    time::Instant,
+};
+use tokio_util::io::poll_read_buf;
+
+/// What a read asks for at first; a body that fills it makes it grow.
+const SMALL_READ: usize = 4 << 10;
+/// What a read asks for at most.
+const LARGE_READ: usize = 64 << 10;
+
+pub(crate) struct Connection {
+    pub(super) stream: Stream,
+    /// Read and not taken yet. Kept with its memory from one exchange to the next.
+    pub(super) read: BytesMut,
+    /// Kept for its memory.
+    pub(super) write: BytesMut,
+    pub(super) deadline: Deadline,
+    read_size: usize,
+    /// Until when it may be used again.
+    pub(crate) keep_until: Instant,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream) -> Box<Self> {
+        let now = Instant::now();
+        Box::new(Self {
+            stream,
+            read: BytesMut::new(),
+            write: BytesMut::new(),
+            deadline: Deadline::new(now),
+            read_size: SMALL_READ,
+            keep_until: now,
+        })
+    }
+
+    /// Reads what there is behind what was read already; 0 is the end.
+    pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // Where nobody holds what was read before, this starts at the buffer's first byte again: the same few lines of
+        // cache for every answer. Otherwise it is a new buffer.
+        if self.read.capacity() - self.read.len() < self.read_size {
+            self.read.reserve(self.read_size);
+        }
+        let room = self.read.capacity() - self.read.len();
+        let read = ready!(poll_read_buf(Pin::new(&mut self.stream), context, &mut self.read))?;
+        if read == room && self.read_size < LARGE_READ {
+            self.read_size *= 2;
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// Whether the connection rests as it should: nothing was sent by the other end, not even its end. What the runtime
+    /// has not been told yet is not seen; it costs no system call.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        let mut buffer = ReadBuf::new(&mut byte);
+        let mut context = Context::from_waker(Waker::noop());
+        self.read.is_empty() && Pin::new(&mut self.stream).poll_read(&mut context, &mut buffer).is_pending()
+    }
+
+    /// Ready to rest for so long.
+    pub(super) fn rest(&mut self, keep: Duration) {
+        self.read_size = SMALL_READ;
+        self.keep_until = Instant::now() + keep;
+    }
+
+    /// The bytes themselves, and what was read ahead: for a tunnel.
+    pub(super) fn into_stream(self) -> (Stream, BytesMut) {
+        (self.stream, self.read)
+    }
+}

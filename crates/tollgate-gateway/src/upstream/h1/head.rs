@@ -1,0 +1,248 @@
+//! The head of an answer: parsed, checked, and already put right for the next hop.
+//!
+//! Values share the memory that was read; nothing is copied. Headers that belong to this hop (RFC 9110, 7.6.1) are read
+//! here and not passed on, which saves taking them out again.
+//!
+//! Refused, since the next hop might read them differently: `Content-Length` beside `Transfer-Encoding`, lengths that
+//! differ or are no plain number, any transfer coding but `chunked`, folded lines, a head above 64 KiB or 128 headers.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use std::{mem::MaybeUninit, time::Duration};
+
+const MOST_HEADERS: usize = 128;
+pub(super) const LONGEST_HEAD: usize = 64 << 10;
+
+/// An answer's head.
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) framing: Framing,
+    /// Whether the server keeps the connection, as far as it says.
+    pub(super) keep_alive: bool,
+    /// For how long, if it says so.
+    pub(super) keep_for: Option<Duration>,
+    /// How many bytes the head has.
+    pub(super) length: usize,
+}
+
+/// How the body of an answer is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    None,
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// Reads a head off the start of `bytes`, the answer to a request by `method`; none if it is not complete.
+pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Option<Head>, &'static str> {
+    let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let length = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut slots) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) if bytes.len() < LONGEST_HEAD => return Ok(None),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return Err("the head of the answer is too long");
+        }
+        Err(_) => return Err("the head of the answer is malformed"),
+    };
+    let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or("no such status")?;
+    let mut reading = Reading::new(parsed.headers.len(), parsed.version == Some(1));
+    for field in parsed.headers.iter() {
+        let name =
+            HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| "a header's name is malformed")?;
+        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value))
+            .map_err(|_| "a header's value is malformed")?;
+        reading.take(name, value)?;
+    }
+    reading.finish(status, method, length).map(Some)
+}
+
+struct Reading {
+    headers: HeaderMap,
+    version_1_1: bool,
+    keep_alive: bool,
+    keep_for: Option<Duration>,
+    length: Option<u64>,
+    chunked: bool,
+    /// Headers that `Connection` names.
+    named: Vec<HeaderName>,
+    upgrade: Option<HeaderValue>,
+}
+
+impl Reading {
+    fn new(count: usize, version_1_1: bool) -> Self {
+        // A few more: the gateway adds its own.
+        let headers = HeaderMap::with_capacity(count + 4);
+        let (named, upgrade) = (Vec::new(), None);
+        let keep_alive = version_1_1;
+        Self {
+            headers,
+            version_1_1,
+            keep_alive,
+            keep_for: None,
+            length: None,
+            chunked: false,
+            named,
+            upgrade,
+        }
+    }
+
+    fn take(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), &'static str> {
+        match name {
+            header::CONTENT_LENGTH => {
+                let length = plain_number(value.as_bytes()).ok_or("the length of the answer is no number")?;
+                if self.length.is_some_and(|other| other != length) {
+                    return Err("the answer has two lengths");
+                }
+                self.length = Some(length);
+            }
+            header::TRANSFER_ENCODING => {
+                if self.chunked || !self.version_1_1 || !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
+                    return Err("the answer has a transfer coding other than chunked");
+                }
+                self.chunked = true;
+            }
+            header::CONNECTION => self.connection(&value)?,
+            header::UPGRADE => self.upgrade = Some(value),
+            header::TE | header::TRAILER => {}
+            _ => match name.as_str() {
+                "keep-alive" => self.keep_for = keep_for(value.as_bytes()),
+                "proxy-connection" => {}
+                _ => {
+                    self.headers.append(name, value);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &HeaderValue) -> Result<(), &'static str> {
+        let text = value.to_str().map_err(|_| "the Connection header is malformed")?;
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            if word.eq_ignore_ascii_case("close") {
+                self.keep_alive = false;
+            } else if word.eq_ignore_ascii_case("keep-alive") {
+                self.keep_alive |= !self.version_1_1;
+            } else if !word.eq_ignore_ascii_case("upgrade") {
+                let name = HeaderName::from_bytes(word.as_bytes())
+                    .map_err(|_| "the Connection header is malformed")?;
+                self.named.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, status: StatusCode, method: &Method, length: usize) -> Result<Head, &'static str> {
+        if self.chunked && self.length.is_some() {
+            return Err("the answer has a length and a transfer coding");
+        }
+        for name in &self.named {
+            self.headers.remove(name);
+        }
+        let bodiless = status.is_informational()
+            || status == StatusCode::NO_CONTENT
+            || status == StatusCode::NOT_MODIFIED
+            || method == Method::HEAD;
+        let framing = match self.length {
+            _ if bodiless => Framing::None,
+            Some(length) => Framing::Length(length),
+            None if self.chunked => Framing::Chunked,
+            None => Framing::UntilClose,
+        };
+        // The length is the client's to know, also of what HEAD or 304 do not bring.
+        if let Some(length) = self.length
+            && status != StatusCode::NO_CONTENT
+            && !status.is_informational()
+        {
+            self.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        if status == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(upgrade) = self.upgrade
+        {
+            self.headers.insert(header::UPGRADE, upgrade);
+            self.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        }
+        let keep_alive = self.keep_alive && framing != Framing::UntilClose;
+        Ok(Head { status, headers: self.headers, framing, keep_alive, keep_for: self.keep_for, length })
+    }
+}
+
+/// Digits only: no sign, no blanks, no list.
+fn plain_number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 19 {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |number, digit| match digit {
+        b'0'..=b'9' => Some(number * 10 + u64::from(digit - b'0')),
+        _ => None,
+    })
+}
+
+/// `timeout=5` as a time, less a second, so that a connection is not used in the moment it is closed.
+fn keep_for(text: &[u8]) -> Option<Duration> {
+    let text = str::from_utf8(text).ok()?;
+    let seconds = text.split(',').find_map(|word| word.trim().strip_prefix("timeout="))?;
+    let seconds: u64 = seconds.parse().ok()?;
+    Some(Duration::from_secs(seconds.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> Result<Option<Head>, &'static str> {
+        parse(&Bytes::copy_from_slice(text.as_bytes()), &Method::GET)
+    }
+
+    fn good(text: &str) -> Head {
+        head(text).expect("a good head").expect("a whole head")
+    }
+
+    #[test]
+    fn framing() {
+        let head = good("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nKeep-Alive: timeout=5, max=9\r\n\r\nhello");
+        assert_eq!((head.framing, head.keep_alive, head.length), (Framing::Length(5), true, 68));
+        assert_eq!(head.keep_for, Some(Duration::from_secs(4)));
+        assert_eq!(head.headers.len(), 1);
+        let head = good("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nConnection: close\r\n\r\n");
+        assert_eq!((head.framing, head.keep_alive, head.headers.len()), (Framing::Chunked, false, 0));
+        let head = good("HTTP/1.0 200 OK\r\n\r\n");
+        assert_eq!((head.framing, head.keep_alive), (Framing::UntilClose, false));
+        let head = good("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!((head.framing, head.keep_alive), (Framing::Length(0), true));
+        let head = good("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
+        assert_eq!(head.framing, Framing::None);
+        assert!(matches!(self::head("HTTP/1.1 200 OK\r\nA: b\r\n"), Ok(None)));
+    }
+
+    #[test]
+    fn headers_of_this_hop_stay_here() {
+        let head = good(
+            "HTTP/1.1 200 OK\r\nConnection: x-hop, keep-alive\r\nX-Hop: 1\r\nX-End: 1\r\nProxy-Connection: a\r\n\
+             TE: trailers\r\nTrailer: x\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n",
+        );
+        let names: Vec<_> = head.headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["x-end", "content-length"]);
+    }
+
+    #[test]
+    fn what_could_be_read_two_ways_is_refused() {
+        for text in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+            "ICY 200 OK\r\n\r\n",
+        ] {
+            assert!(head(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! HTTP/2 to a server: one connection a worker, shared by its requests. hyper runs it, as a task of the worker.
+
+use super::{connect::ConnectError, shard, shard::SHARDS, stream::Stream};
+use crate::request::RequestBody;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+pub(crate) type Sender = http2::SendRequest<RequestBody>;
+
+/// The connections of a server, by worker.
+pub(super) struct Http2 {
+    senders: [Mutex<Option<Sender>>; SHARDS],
+    turns: [tokio::sync::Mutex<()>; SHARDS],
+    /// The server was asked and speaks HTTP/1.1.
+    unlikely: AtomicBool,
+}
+
+impl Default for Http2 {
+    fn default() -> Self {
+        Self {
+            senders: std::array::from_fn(|_| Mutex::new(None)),
+            turns: std::array::from_fn(|_| tokio::sync::Mutex::new(())),
+            unlikely: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Http2 {
+    /// This worker's connection, if it takes requests.
+    pub(super) fn ready(&self) -> Option<Sender> {
+        let sender = self.senders[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
+        sender.as_ref().filter(|sender| !sender.is_closed()).cloned()
+    }
+
+    /// The right to make this worker's connection.
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turns[shard::current()].lock().await
+    }
+
+    pub(super) fn is_unlikely(&self) -> bool {
+        self.unlikely.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_unlikely(&self) {
+        self.unlikely.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) async fn start(&self, stream: Stream) -> Result<Sender, ConnectError> {
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            // A server that is gone without a word is noticed within 30 seconds.
+            .keep_alive_interval(Duration::from_secs(20))
+            .keep_alive_timeout(Duration::from_secs(10))
+            .initial_stream_window_size(1 << 20)
+            .initial_connection_window_size(4 << 20)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| ConnectError::Failed(error.to_string()))?;
+        tokio::spawn(async move {
+            // Whoever waits on it is told; there is nobody else to tell.
+            let _ = connection.await;
+        });
+        let mut kept = self.senders[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(sender.clone());
+        Ok(sender)
+    }
+}

@@ -1,0 +1,129 @@
+//! How a server is: what requests found (passive), and what it says itself when asked (active).
+//!
+//! Passive: three connections in a row that could not be made set a server aside for ten seconds; then the next request
+//! may try it. Active: as [`HealthSettings`](super::HealthSettings) says. A server that is only set aside is still tried
+//! when there is no other; one that says it is not well, or does not answer, is not.
+
+use super::{
+    Upstream,
+    connect::Offer,
+    h1::{Answer, Outbound, exchange},
+    server::{Line, Server},
+    settings::HealthSettings,
+};
+use crate::request::RequestBody;
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use std::{
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::time::Instant;
+
+const SET_ASIDE_AFTER: u32 = 3;
+const SET_ASIDE_FOR: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    failures: AtomicU32,
+    /// Until when it is set aside, in milliseconds of this process; 0 if it is not.
+    aside_until: AtomicU64,
+    unwell: AtomicBool,
+}
+
+impl Health {
+    /// A connection was made.
+    pub(crate) fn connected(&self) {
+        if self.failures.load(Relaxed) != 0 {
+            self.failures.store(0, Relaxed);
+            self.aside_until.store(0, Relaxed);
+        }
+    }
+
+    /// A connection could not be made.
+    pub(crate) fn not_connected(&self) {
+        if self.failures.fetch_add(1, Relaxed) + 1 >= SET_ASIDE_AFTER {
+            self.aside_until.store(millis() + SET_ASIDE_FOR.as_millis() as u64, Relaxed);
+        }
+    }
+
+    /// Whether it is to get requests.
+    pub(crate) fn is_well(&self) -> bool {
+        !self.unwell.load(Relaxed) && !self.is_aside()
+    }
+
+    /// Whether it may get requests if nobody is well.
+    pub(crate) fn may_be_tried(&self) -> bool {
+        !self.unwell.load(Relaxed)
+    }
+
+    fn is_aside(&self) -> bool {
+        let until = self.aside_until.load(Relaxed);
+        until != 0 && millis() < until
+    }
+}
+
+fn millis() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    // Never 0, which means not set aside.
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
+}
+
+/// Asks one server until the upstream is gone.
+pub(super) async fn check(upstream: Weak<Upstream>, index: usize, settings: HealthSettings) {
+    let (mut good, mut bad) = (0, 0);
+    loop {
+        let Some(asked) = upstream.upgrade() else { return };
+        let (server, timeout) = (asked.servers[index].clone(), asked.settings.timeout.min(settings.every));
+        drop(asked);
+        let well = tokio::time::timeout(
+            timeout.max(Duration::from_millis(100)),
+            ask(&server, &settings.path, timeout),
+        )
+        .await
+        .unwrap_or(false);
+        if well {
+            (good, bad) = (good + 1, 0);
+        } else {
+            (good, bad) = (0, bad + 1);
+        }
+        let unwell = server.health.unwell.load(Relaxed);
+        if !unwell && bad >= settings.unhealthy_after {
+            tracing::warn!(server = server.url.text, "is not well: gets no more requests");
+            server.health.unwell.store(true, Relaxed);
+        } else if unwell && good >= settings.healthy_after {
+            tracing::info!(server = server.url.text, "is well again: gets requests");
+            server.health.unwell.store(false, Relaxed);
+            server.health.connected();
+        }
+        tokio::time::sleep(settings.every).await;
+    }
+}
+
+/// Whether the server answers with a status below 400, on a connection of its own.
+async fn ask(server: &Arc<Server>, path: &str, timeout: Duration) -> bool {
+    match server.fresh(Offer::Both).await {
+        Ok(Line::Http1(connection)) => {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, server.url.host_header.clone());
+            headers.insert(header::USER_AGENT, HeaderValue::from_static("tollgate-health"));
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            let request = Outbound { method: &Method::GET, target: path, headers: &headers, told: None };
+            match exchange(connection, request, RequestBody::empty(), server, timeout).await {
+                Ok(Answer::Response(response)) => response.status().as_u16() < 400,
+                _ => false,
+            }
+        }
+        Ok(Line::Http2(mut sender)) => {
+            let uri =
+                Uri::builder().scheme("http").authority(server.url.authority.clone()).path_and_query(path);
+            let Ok(uri) = uri.build() else { return false };
+            let mut request = Request::new(RequestBody::empty());
+            *request.uri_mut() = uri;
+            sender.send_request(request).await.is_ok_and(|response| response.status().as_u16() < 400)
+        }
+        Err(_) => false,
+    }
+}

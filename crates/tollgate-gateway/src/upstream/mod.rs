@@ -1,0 +1,202 @@
+//! Where requests go: servers with weights, connections that are kept, and who is well.
+//!
+//! An upstream is replaced, never changed: requests under way keep the old one until they are done. A server that stays
+//! the same goes over to the new one with its connections and its health.
+
+mod balance;
+pub(crate) mod connect;
+pub(crate) mod h1;
+pub(crate) mod h2;
+mod health;
+pub(crate) mod server;
+mod settings;
+pub(crate) mod shard;
+pub(crate) mod stream;
+mod url;
+
+pub use settings::{HealthSettings, ServerSettings, UpstreamError, UpstreamSettings};
+
+use balance::Turns;
+use connect::Tls;
+use server::Server;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::task::AbortHandle;
+use url::ServerUrl;
+pub(crate) use url::Speaks;
+
+/// A named list of servers that all answer the same requests.
+pub struct Upstream {
+    settings: UpstreamSettings,
+    servers: Box<[Arc<Server>]>,
+    turns: Turns,
+    /// Roots of one's own; the system's otherwise.
+    tls: Option<Tls>,
+    checks: Mutex<Vec<AbortHandle>>,
+}
+
+/// A server as it is now, for whoever looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerState {
+    /// As in the settings.
+    pub url: String,
+    /// As in the settings.
+    pub weight: u32,
+    /// Whether it gets requests.
+    pub healthy: bool,
+    /// How many HTTP/1.1 connections rest.
+    pub idle: usize,
+}
+
+impl Upstream {
+    /// An upstream of these settings.
+    ///
+    /// # Errors
+    /// Where the settings cannot be used.
+    pub fn new(settings: UpstreamSettings) -> Result<Arc<Self>, UpstreamError> {
+        Self::build(settings, &[], None)
+    }
+
+    /// As `new`, with TLS trusting `roots` alone (DER), for servers with certificates of one's own.
+    ///
+    /// # Errors
+    /// Where the settings cannot be used.
+    pub fn with_roots(
+        settings: UpstreamSettings,
+        roots: impl IntoIterator<Item = Vec<u8>>,
+    ) -> Result<Arc<Self>, UpstreamError> {
+        let mut store = rustls::RootCertStore::empty();
+        for root in roots {
+            store.add(root.into()).map_err(|error| UpstreamError::Tls { reason: error.to_string() })?;
+        }
+        let tls = Tls::with_roots(store).map_err(|reason| UpstreamError::Tls { reason })?;
+        Self::build(settings, &[], Some(tls))
+    }
+
+    /// The upstream that takes the place of `old`: servers that stay keep their connections and their health.
+    ///
+    /// # Errors
+    /// Where the settings cannot be used; `old` goes on then.
+    pub fn replace(old: &Self, settings: UpstreamSettings) -> Result<Arc<Self>, UpstreamError> {
+        Self::build(settings, &old.servers, old.tls.clone())
+    }
+
+    fn build(
+        settings: UpstreamSettings,
+        old: &[Arc<Server>],
+        tls: Option<Tls>,
+    ) -> Result<Arc<Self>, UpstreamError> {
+        let upstream = || settings.name.clone();
+        if settings.servers.is_empty() {
+            return Err(UpstreamError::NoServers { upstream: upstream() });
+        }
+        check_health(&settings)?;
+        let mut servers = Vec::with_capacity(settings.servers.len());
+        for server in &settings.servers {
+            if server.weight == 0 {
+                return Err(UpstreamError::ZeroWeight { upstream: upstream(), url: server.url.clone() });
+            }
+            let url = ServerUrl::parse(&server.url).map_err(|reason| UpstreamError::Url {
+                upstream: upstream(),
+                url: server.url.clone(),
+                reason,
+            })?;
+            if let Some(same) = old.iter().find(|old| old.fits(&url, &settings)) {
+                servers.push(same.clone());
+                continue;
+            }
+            let tls = match (&tls, url.speaks) {
+                (_, Speaks::Http1 | Speaks::Http2) => None,
+                (Some(tls), Speaks::Tls) => Some(tls.clone()),
+                (None, Speaks::Tls) => Some(Tls::system().map_err(|reason| UpstreamError::Tls { reason })?),
+            };
+            servers.push(Server::new(url, tls, &settings));
+        }
+        let turns = Turns::new(settings.servers.iter().map(|server| server.weight));
+        Ok(Arc::new(Self { settings, servers: servers.into(), turns, tls, checks: Mutex::default() }))
+    }
+
+    /// Asks the servers if they are well, as the settings say, until this upstream is dropped. Once is enough.
+    pub fn start_checks(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
+        let Some(settings) = &self.settings.health else { return };
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        if !checks.is_empty() {
+            return;
+        }
+        for index in 0..self.servers.len() {
+            let check = health::check(Arc::downgrade(self), index, settings.clone());
+            checks.push(runtime.spawn(check).abort_handle());
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub const fn settings(&self) -> &UpstreamSettings {
+        &self.settings
+    }
+
+    /// Its servers as they are now.
+    pub fn servers(&self) -> impl Iterator<Item = ServerState> + '_ {
+        self.servers.iter().zip(&self.settings.servers).map(|(server, settings)| ServerState {
+            url: settings.url.clone(),
+            weight: settings.weight,
+            healthy: server.health.is_well(),
+            idle: server.idle(),
+        })
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.settings.timeout
+    }
+
+    /// The server whose turn it is, apart from those `tried` already: of those that are well, else of those that are
+    /// only set aside.
+    pub(crate) fn choose(&self, tried: &[usize]) -> Option<(usize, &Arc<Server>)> {
+        let fresh = |i: usize| !tried.contains(&i);
+        let chosen = self
+            .turns
+            .next(|i| fresh(i) && self.servers[i].health.is_well())
+            .or_else(|| self.turns.next(|i| fresh(i) && self.servers[i].health.may_be_tried()))?;
+        Some((chosen, &self.servers[chosen]))
+    }
+}
+
+fn check_health(settings: &UpstreamSettings) -> Result<(), UpstreamError> {
+    let Some(health) = &settings.health else { return Ok(()) };
+    let wrong = |reason| Err(UpstreamError::Health { upstream: settings.name.clone(), reason });
+    let plain = |byte: u8| byte.is_ascii_graphic();
+    if !health.path.starts_with('/') || !health.path.bytes().all(plain) {
+        return wrong("path must start with / and hold no blanks");
+    }
+    if health.every.is_zero() {
+        return wrong("every must be greater than zero");
+    }
+    if health.unhealthy_after == 0 || health.healthy_after == 0 {
+        return wrong("unhealthy_after and healthy_after must be greater than zero");
+    }
+    Ok(())
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        for check in self.checks.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            check.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,10 @@
+//! The gateway from outside: real sockets on free ports, nothing but loopback.
+
+mod abuse;
+mod draining;
+mod forwarding;
+mod http2;
+mod stage;
+mod streams;
+mod tls;
+mod upstreams;

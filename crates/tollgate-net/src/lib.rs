@@ -1,0 +1,26 @@
+//! What every listener of Tollgate shares: sockets that go on accepting, certificates that can be swapped, files that are
+//! watched, a way to leave without dropping anybody, and a ceiling on how many may come.
+//!
+//! Nothing here knows a protocol, a rule or a store. A listener takes what it needs:
+//!
+//! - [`Listener`] binds, and accepts whatever goes wrong with single connections;
+//! - [`Identity`] is a certificate with its key, [`TlsAcceptor`] shakes hands with it, and takes another while it runs;
+//! - [`Watcher`] tells when files have other contents;
+//! - [`Drain`] is the way from serving to gone: not ready, closed, empty;
+//! - [`Ceiling`] counts who is inside, and refuses above a number.
+//!
+//! Unix only: it asks for signals and inode numbers.
+
+mod ceiling;
+mod drain;
+mod listener;
+mod signals;
+mod tls;
+mod watch;
+
+pub use ceiling::{Ceiling, Slot};
+pub use drain::{Drain, DrainTimes, Drained, Guard, Phase};
+pub use listener::{BindError, Listener};
+pub use signals::{SignalError, stop_on_signals};
+pub use tls::{HandshakeError, Identity, TlsAcceptor, TlsError, TlsFiles, TlsStream};
+pub use watch::{Contents, ReadError, Watcher};

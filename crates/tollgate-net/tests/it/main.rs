@@ -1,0 +1,7 @@
+//! What listeners share, from outside.
+
+mod ceiling;
+mod drain;
+mod listener;
+mod tls;
+mod watch;
