@@ -27,7 +27,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 use tokio::{
-    task,
+    task::{self, JoinHandle},
     time::{self, Instant, Interval, MissedTickBehavior},
 };
 
@@ -61,6 +61,8 @@ const MAX_BYTES: u64 = 16 << 20;
 pub struct Watcher {
     /// Kept here, so that whoever asks again and again is not put off again and again.
     looks: Interval,
+    /// The look under way: kept too, or whoever drops and asks again in the middle of it would lose it.
+    looking: Option<JoinHandle<Vec<Sight>>>,
     told: Vec<Contents>,
     last: Vec<Sight>,
 }
@@ -85,9 +87,9 @@ impl Watcher {
     /// watched too, until they can.
     pub async fn open<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> (Self, Vec<Contents>) {
         let unseen = paths.into_iter().map(|path| Sight::unseen(path.into().into())).collect();
-        let last = look(unseen).await;
+        let last = look(unseen).await.unwrap_or_default();
         let told = contents(&last);
-        (Self { looks: looks(EVERY), told: told.clone(), last }, told)
+        (Self { looks: looks(EVERY), looking: None, told: told.clone(), last }, told)
     }
 
     /// Looks this often, and no more often than every millisecond.
@@ -101,8 +103,14 @@ impl Watcher {
     /// Nothing is lost where this is dropped and called again.
     pub async fn changed(&mut self) -> Vec<Contents> {
         loop {
-            self.looks.tick().await;
-            let now = look(self.last.clone()).await;
+            if self.looking.is_none() {
+                self.looks.tick().await;
+            }
+            let looking = self.looking.get_or_insert_with(|| look(self.last.clone()));
+            let seen = looking.await;
+            self.looking = None;
+            // Fails only where the runtime ends, and then nobody asks for the answer.
+            let Ok(now) = seen else { continue };
             let quiet = now.iter().zip(&self.last).all(|(now, last)| now.is_same(last));
             self.last = now;
             if quiet {
@@ -255,10 +263,8 @@ fn contents(sights: &[Sight]) -> Vec<Contents> {
 }
 
 /// One look at all files, where blocking is allowed: a network file system may take its time.
-async fn look(last: Vec<Sight>) -> Vec<Sight> {
-    let before = last.clone();
-    // Fails only where the runtime ends, and then nobody asks for the answer.
-    task::spawn_blocking(move || last.iter().map(Sight::again).collect()).await.unwrap_or(before)
+fn look(last: Vec<Sight>) -> JoinHandle<Vec<Sight>> {
+    task::spawn_blocking(move || last.iter().map(Sight::again).collect())
 }
 
 #[cfg(test)]
