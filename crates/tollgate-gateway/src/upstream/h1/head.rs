@@ -65,7 +65,8 @@ struct Reading {
     version_1_1: bool,
     keep_alive: bool,
     keep_for: Option<Duration>,
-    length: Option<u64>,
+    /// As a number and as it was written.
+    length: Option<(u64, HeaderValue)>,
     chunked: bool,
     /// Headers that `Connection` names.
     named: Vec<HeaderName>,
@@ -94,10 +95,10 @@ impl Reading {
         match name {
             header::CONTENT_LENGTH => {
                 let length = plain_number(value.as_bytes()).ok_or("the length of the answer is no number")?;
-                if self.length.is_some_and(|other| other != length) {
+                if self.length.as_ref().is_some_and(|(other, _)| *other != length) {
                     return Err("the answer has two lengths");
                 }
-                self.length = Some(length);
+                self.length = Some((length, value));
             }
             header::TRANSFER_ENCODING => {
                 if self.chunked || !self.version_1_1 || !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -146,18 +147,18 @@ impl Reading {
             || status == StatusCode::NO_CONTENT
             || status == StatusCode::NOT_MODIFIED
             || method == Method::HEAD;
-        let framing = match self.length {
+        let framing = match &self.length {
             _ if bodiless => Framing::None,
-            Some(length) => Framing::Length(length),
+            Some((length, _)) => Framing::Length(*length),
             None if self.chunked => Framing::Chunked,
             None => Framing::UntilClose,
         };
         // The length is the client's to know, also of what HEAD or 304 do not bring.
-        if let Some(length) = self.length
+        if let Some((_, length)) = self.length
             && status != StatusCode::NO_CONTENT
             && !status.is_informational()
         {
-            self.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            self.headers.insert(header::CONTENT_LENGTH, length);
         }
         if status == StatusCode::SWITCHING_PROTOCOLS
             && let Some(upgrade) = self.upgrade
