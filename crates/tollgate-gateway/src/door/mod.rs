@@ -139,6 +139,9 @@ impl<S: Enter + 'static> Gateway<S> {
         if let Some(path) = verdict.path {
             rewrite(&mut request, &path);
         }
+        let mut ruling = verdict.ruling;
+        // From here on, so that slots are renewed while upstream takes its time.
+        let holding = Holding::new(std::mem::take(&mut ruling.permits));
         let asked = Instant::now();
         let forwarded =
             forward(request, &client, &active.upstreams[upstream], &ForwardOptions::default()).await;
@@ -154,12 +157,12 @@ impl<S: Enter + 'static> Gateway<S> {
             took: begun.elapsed(),
         });
         if passed {
-            active.tell(&verdict.ruling, response.headers_mut());
+            active.tell(&ruling, response.headers_mut());
         }
         if let Some(bandwidth) = verdict.bandwidth {
             response = response.map(|body| body.pace(bandwidth));
         }
-        response.body_mut().hold((slot, Holding::new(verdict.ruling.permits)));
+        response.body_mut().hold((slot, holding));
         response
     }
 }
