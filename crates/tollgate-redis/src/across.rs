@@ -10,6 +10,7 @@
 
 use crate::{
     asking::nonsense,
+    gather::Carrier,
     link::Group,
     question::{Part, Question, Standing, Taken, Told, Verb},
     store::RedisStore,
@@ -31,13 +32,13 @@ struct Share {
 impl RedisStore {
     /// Asks a question about any keys.
     pub(crate) async fn ask(&self, question: Question) -> Result<Told, StoreError> {
+        if let Some(group) = self.only_group(&question.parts) {
+            return self.ask_group(group, question).await;
+        }
         let Question { verb, parts } = question;
-        let mut shares = self.shares(parts);
-        if shares.len() <= 1 {
-            return match shares.pop() {
-                Some(Share { group, parts, .. }) => self.ask_group(group, Question { verb, parts }).await,
-                None => Ok(Told::Statuses(Vec::new())),
-            };
+        let shares = self.shares(parts);
+        if shares.is_empty() {
+            return Ok(Told::Statuses(Vec::new()));
         }
         match verb {
             Verb::Check { permit } | Verb::Reserve { permit } => self.crossing(shares, permit).await,
@@ -173,7 +174,7 @@ impl RedisStore {
             .map(|share| {
                 let verb = verb(&share);
                 let Share { group, parts, places } = share;
-                (places, self.begin(group, Question { verb, parts }, deadline))
+                (places, self.begin(group, Question { verb, parts }, deadline, Carrier::Task))
             })
             .collect();
         let mut answers = Vec::with_capacity(asked.len());

@@ -2,7 +2,7 @@
 
 use crate::{
     breaker::Outcome,
-    gather::Asking,
+    gather::{Asking, Carrier},
     guard::{Probe, Ticket},
     limit::RedisLimit,
     link::{Group, LinkError},
@@ -15,16 +15,17 @@ use tokio::time::Instant;
 use tollgate::{Key, StoreError};
 
 /// A question on its way.
-pub(crate) struct Begun {
-    keys: Vec<Arc<[u8]>>,
+pub(crate) struct Begun<'a> {
+    /// One of its keys.
+    key: Option<Arc<[u8]>>,
     /// `None` where nobody was asked.
-    under_way: Option<UnderWay>,
+    under_way: Option<UnderWay<'a>>,
 }
 
-struct UnderWay {
+struct UnderWay<'a> {
     ticket: Ticket,
     group: Group,
-    asking: Asking,
+    asking: Asking<'a>,
     /// Not from when the answer is awaited: that may be after others were.
     deadline: Instant,
 }
@@ -36,15 +37,19 @@ struct Listening<'a> {
     ticket: Ticket,
     group: Group,
     key: &'a [u8],
-    began: Instant,
+    deadline: Instant,
     is_over: bool,
 }
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        let waited = self.began.elapsed();
+        if self.is_over {
+            return;
+        }
+        let timeout = self.store.shared.settings.timeout;
+        let waited = timeout.saturating_sub(self.deadline.saturating_duration_since(Instant::now()));
         let is_running = tokio::runtime::Handle::try_current().is_ok();
-        if !self.is_over && is_running && waited * 2 >= self.store.shared.settings.timeout {
+        if is_running && waited * 2 >= timeout {
             let why = format!("no answer within {waited:?}, when its asker went");
             self.store.heard(self.ticket, self.group, self.key, Some(why));
         }
@@ -62,7 +67,7 @@ impl RedisStore {
 
     /// Asks a question whose parts are of one group.
     pub(crate) async fn ask_group(&self, group: Group, question: Question) -> Result<Told, StoreError> {
-        self.finish(self.begin(group, question, self.deadline())).await
+        self.finish(self.begin(group, question, self.deadline(), Carrier::Asker)).await
     }
 
     /// Until when an answer is waited for that is asked for now.
@@ -72,30 +77,35 @@ impl RedisStore {
 
     /// Sends a question whose parts are of one group, to be heard with [`finish`](Self::finish); unless the server is known not
     /// to answer.
-    pub(crate) fn begin(&self, group: Group, question: Question, deadline: Instant) -> Begun {
-        let keys: Vec<_> = question.parts.iter().map(|part| Arc::clone(&part.key)).collect();
+    pub(crate) fn begin(
+        &self,
+        group: Group,
+        question: Question,
+        deadline: Instant,
+        carrier: Carrier,
+    ) -> Begun<'_> {
+        let key = question.parts.first().map(|part| Arc::clone(&part.key));
         let home = self.shared.gatherer.link().home_of(group);
         let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
             ticket,
             group,
-            asking: self.shared.gatherer.ask(group, question),
+            asking: self.shared.gatherer.ask(group, question, carrier),
             deadline,
         });
         if under_way.is_none() {
-            let key = keys.first().map_or(&[][..], |key| &**key);
+            let key = key.as_deref().unwrap_or_default();
             let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
             self.shared.guard.look_after(self.shared.gatherer.link(), home, probe);
         }
-        Begun { keys, under_way }
+        Begun { key, under_way }
     }
 
     /// Hears the answer, if it comes in time.
-    pub(crate) async fn finish(&self, begun: Begun) -> Result<Told, StoreError> {
-        let Begun { keys, under_way } = begun;
+    pub(crate) async fn finish(&self, begun: Begun<'_>) -> Result<Told, StoreError> {
+        let Begun { key, under_way } = begun;
         let Some(UnderWay { ticket, group, asking, deadline }) = under_way else { return Err(given_up()) };
-        let key = keys.first().map_or(&[][..], |key| &**key);
-        let mut listening =
-            Listening { store: self, ticket, group, key, began: Instant::now(), is_over: false };
+        let key = key.as_deref().unwrap_or_default();
+        let mut listening = Listening { store: self, ticket, group, key, deadline, is_over: false };
         let told = match tokio::time::timeout_at(deadline, asking).await {
             Ok(told) => told.map_err(unavailable),
             Err(_) => Err(self.too_late()),
@@ -103,9 +113,8 @@ impl RedisStore {
         listening.is_over = true;
         self.heard(ticket, group, key, told.as_ref().err().map(ToString::to_string));
         match told? {
-            Told::Flawed(part, flaw) => {
-                let key =
-                    keys.get(part).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
+            Told::Flawed(key, flaw) => {
+                let key = String::from_utf8_lossy(&key).into_owned();
                 match flaw {
                     Flaw::Damaged => Err(StoreError::Damaged { key }),
                     Flaw::TooNew => Err(StoreError::TooNew { key }),

@@ -179,16 +179,22 @@ impl Breaker {
         }
     }
 
-    /// Whether a call may be made now. `random` is from 0 up to 1, and different for every call.
-    pub(crate) fn admit(&self, now: Time, random: f64) -> Admission {
+    /// Whether a call may be made now. `random` is from 0 up to 1, and different for every call; neither is asked for where all is
+    /// well.
+    pub(crate) fn admit(&self, now: impl FnOnce() -> Time, random: impl FnOnce() -> f64) -> Admission {
         match self.state {
             State::Closed { .. } => Admission::Go(Pass { era: self.opened }),
-            State::Returning { .. } => match self.share(now) {
-                share if share >= 1.0 || random < share => Admission::Go(Pass { era: self.opened }),
+            State::Returning { .. } => match self.share(now()) {
+                share if share >= 1.0 || random() < share => Admission::Go(Pass { era: self.opened }),
                 _ => Admission::Skip,
             },
             State::Open(_) => Admission::Skip,
         }
+    }
+
+    /// Whether all is well, so that one more answer is no news.
+    pub(crate) const fn is_calm(&self) -> bool {
+        matches!(self.state, State::Closed { failures: 0 })
     }
 
     /// Hears how a call went that was let through. `random` is from 0 up to 1.

@@ -1,24 +1,28 @@
 //! Questions that come at the same time travel together.
 //!
-//! A question that finds no call under way goes at once, so that nobody waits for company. Otherwise it waits for the call to
-//! come back, or for [`ENOUGH`] others, and goes with all that came meanwhile: under load one call carries up to
-//! [`MOST_CHARGES`] charges, so that Redis reads and writes a hot key once for all of them and is never held up for long.
+//! A question that finds no call under way goes at once, by itself: its asker carries it, with no task in between. Otherwise it
+//! waits for a call to come back, or for [`ENOUGH`] others, and goes with all that came meanwhile: under load one call carries
+//! up to [`MOST_CHARGES`] charges, so that Redis reads and writes a hot key once for all of them and is never held up for long.
+//! Such a call is made by a task, a [`flight`](crate::flight), so that nobody depends on another's being polled; it lets those
+//! who were just answered ask again before it takes off once more.
 //!
 //! A question whose asker is gone when the answer comes has charged for nothing: that is taken back, unless the asker said
 //! that it went on without the answer.
 
 use crate::{
-    call::Call,
+    flight::{Carried, Carrying, Flight},
+    hash::Quick,
     limit::Edition,
     link::{Group, Link, LinkError},
     question::{Question, Told, Verb},
+    slot::{Heard, Slot},
     store::whole,
 };
 use redis::Value;
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -26,22 +30,21 @@ use std::{
     task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
-use tokio::sync::oneshot;
 use tollgate::{Clock, ManualClock};
 
-/// Calls under way at once, for keys that can be in one call; and so many questions must wait before another sets out beside those
-/// under way: many in one call cost less than few in two.
+/// Flights at once, for keys that can be in one call; and so many questions must wait before another sets out beside those under
+/// way: many in one call cost less than few in two.
 const ABREAST: usize = 2;
 const ENOUGH: usize = 32;
 /// Where a call takes longer than this, waiting for one costs more than another: then they set out at once, up to so many.
-const FAR: Duration = Duration::from_millis(2);
+pub(crate) const FAR: Duration = Duration::from_millis(2);
 const ABREAST_FAR: usize = 16;
 /// Charges in one call.
 const MOST_CHARGES: usize = 64;
 
 pub(crate) struct Gatherer {
     link: Arc<Link>,
-    lanes: Mutex<HashMap<Group, Lane>>,
+    lanes: Mutex<HashMap<Group, Lane, Quick>>,
     /// Passed in by tests; else the server's own time counts.
     clock: Option<ManualClock>,
     /// The server's time when it last told us, in microseconds, and when that was. Our own wall clock may be off.
@@ -54,29 +57,37 @@ pub(crate) struct Gatherer {
 #[derive(Default)]
 struct Lane {
     waiting: VecDeque<Asked>,
+    /// Tasks that make calls.
     flying: usize,
+    /// Askers that carry their own question.
+    carrying: usize,
+    /// Whether the last call had company: then there will be some again.
+    is_busy: bool,
 }
 
-struct Asked {
-    question: Question,
-    answer: oneshot::Sender<Result<Heard, LinkError>>,
-    kept: Arc<AtomicBool>,
+/// A question, and where its answer is awaited.
+pub(crate) struct Asked {
+    pub(crate) question: Question,
+    pub(crate) slot: Arc<Slot>,
 }
 
-/// An answer on its way to whoever asked, with what it takes to undo it.
-struct Heard {
-    told: Told,
-    question: Question,
-    /// When the server decided.
-    decided: u64,
+/// Who makes the call, where a question goes by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// Whoever awaits the answer: nothing is sent before that.
+    Asker,
+    /// A task, from now on.
+    Task,
 }
 
 /// A question under way.
-pub(crate) struct Asking {
-    gatherer: Arc<Gatherer>,
+pub(crate) struct Asking<'a> {
+    gatherer: &'a Arc<Gatherer>,
     group: Group,
-    answer: oneshot::Receiver<Result<Heard, LinkError>>,
-    kept: Arc<AtomicBool>,
+    slot: Arc<Slot>,
+    /// The call, where the asker makes it; and whether it has begun to.
+    carried: Option<Carried>,
+    is_sent: bool,
 }
 
 impl Gatherer {
@@ -93,120 +104,94 @@ impl Gatherer {
     }
 
     /// Asks a question whose parts are all of one group.
-    pub(crate) fn ask(self: &Arc<Self>, group: Group, question: Question) -> Asking {
-        let (sender, answer) = oneshot::channel();
-        let kept = Arc::new(AtomicBool::new(false));
-        let asked = Asked { question, answer: sender, kept: Arc::clone(&kept) };
-        let flight = {
+    pub(crate) fn ask(self: &Arc<Self>, group: Group, question: Question, carrier: Carrier) -> Asking<'_> {
+        let slot = Arc::new(Slot::default());
+        let asked = Asked { question, slot: Arc::clone(&slot) };
+        let (mut carried, mut sets_out) = (None, false);
+        {
             let mut lanes = self.lanes();
             let lane = lanes.entry(group).or_default();
-            lane.waiting.push_back(asked);
-            let (abreast, enough) = self.company();
-            if lane.flying == 0 || (lane.flying < abreast && lane.waiting.len() >= enough) {
-                lane.flying += 1;
-                Some(lane.next_call())
+            if lane.is_empty() && carrier == Carrier::Asker {
+                lane.carrying += 1;
+                carried = Some(asked);
             } else {
-                None
+                lane.waiting.push_back(asked);
+                let (abreast, enough) = self.company();
+                sets_out = lane.flying == 0 || (lane.flying < abreast && lane.waiting.len() >= enough);
+                lane.flying += usize::from(sets_out);
             }
-        };
-        if let Some(asked) = flight {
-            tokio::spawn(Arc::clone(self).fly(group, asked));
         }
-        Asking { gatherer: Arc::clone(self), group, answer, kept }
+        if sets_out {
+            tokio::spawn(Flight::new(self, group).fly());
+        }
+        let carried = carried.map(|asked| Box::pin(Carrying::new(self, group).carry(asked)) as Carried);
+        Asking { gatherer: self, group, slot, carried, is_sent: false }
     }
 
-    /// Makes calls as long as somebody waits.
-    async fn fly(self: Arc<Self>, group: Group, mut asked: Vec<Asked>) {
-        let mut flight = Flight { gatherer: &self, group, has_landed: false };
-        while !asked.is_empty() {
-            let began = Instant::now();
-            self.answer(group, asked).await;
-            self.is_far.store(began.elapsed() > FAR, Relaxed);
-            asked = self.land(group);
-        }
-        flight.has_landed = true;
+    /// Asks without an interest in the answer.
+    pub(crate) fn tell(self: &Arc<Self>, group: Group, question: Question) {
+        self.ask(group, question, Carrier::Task).keep();
     }
 
-    /// Who goes next; if nobody does, the flight is over.
-    fn land(&self, group: Group) -> Vec<Asked> {
+    /// Who goes now; if nobody does, the flight is over.
+    pub(crate) fn board(&self, group: Group) -> Vec<Asked> {
+        let (_, enough) = self.company();
         let mut lanes = self.lanes();
         let Some(lane) = lanes.get_mut(&group) else { return Vec::new() };
-        let next = lane.next_call();
+        // A few who wait are taken along by the flight that comes back next.
+        let is_needed = lane.flying <= 1 || lane.waiting.len() >= enough;
+        let next = if is_needed { lane.next_call() } else { Vec::new() };
+        lane.is_busy = if is_needed { next.len() > 1 } else { lane.is_busy };
         if next.is_empty() {
-            lane.flying -= 1;
-            if lane.flying == 0 {
+            // Saturating: a lane that is gone with a runtime, and made anew, does not know who flew in it.
+            lane.flying = lane.flying.saturating_sub(1);
+            if lane.is_empty() {
                 lanes.remove(&group);
             }
         }
         next
     }
 
-    async fn answer(self: &Arc<Self>, group: Group, asked: Vec<Asked>) {
-        let questions: Vec<&Question> = asked.iter().map(|asked| &asked.question).collect();
-        let mut parts = questions.iter().flat_map(|question| &question.parts);
-        if self.clock.is_none() && self.told().is_none() && parts.any(|part| part.edition.calendar.is_some())
-        {
-            self.ask_the_time(group).await;
-        }
-        let call = Call::new(&questions, self.clock.as_ref().map(now_of), |edition| self.bounds(edition));
-        let told = match self.make(group, &call).await {
-            Ok(value) => call.read(value, &questions).map_err(|_| {
-                self.link.distrust(group);
-                LinkError::Unanswered { why: "the answer is not one of the script's".into() }
-            }),
-            Err(error) => Err(error),
-        };
-        match told {
-            Ok((now, told)) => {
-                self.hear(now);
-                for (asked, told) in asked.into_iter().zip(told) {
-                    self.deliver(group, asked, told, now);
-                }
-            }
-            Err(error) => {
-                for asked in asked {
-                    let _ = asked.answer.send(Err(error.clone()));
-                }
+    /// Whether those who go next should be waited for: who travelled in company comes in company.
+    pub(crate) fn is_busy(&self, group: Group) -> bool {
+        self.lanes().get(&group).is_some_and(|lane| lane.is_busy)
+    }
+
+    /// An asker has carried its question there.
+    pub(crate) fn carried(&self, group: Group) {
+        let mut lanes = self.lanes();
+        if let Some(lane) = lanes.get_mut(&group) {
+            lane.carrying = lane.carrying.saturating_sub(1);
+            if lane.is_empty() {
+                lanes.remove(&group);
             }
         }
     }
 
-    /// Makes a call. Where it takes long, whoever waits for it sets out beside it.
-    async fn make(self: &Arc<Self>, group: Group, call: &Call) -> Result<Value, LinkError> {
-        let mut call = pin!(self.link.call(group, &call.keys, &call.argument));
-        match tokio::time::timeout(FAR, &mut call).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                self.is_far.store(true, Relaxed);
-                self.set_out(group);
-                call.await
-            }
-        }
+    /// A flight ended with its runtime. Others that fly in this lane find it gone, and land; those who waited are told.
+    pub(crate) fn crash(&self, group: Group) {
+        let lane = self.lanes().remove(&group);
+        let waiting = lane.map(|lane| lane.waiting).unwrap_or_default();
+        waiting.into_iter().for_each(|asked| asked.fail(LinkError::shutting_down()));
     }
 
     /// Lets those set out who wait, as far as there may be calls abreast.
-    fn set_out(self: &Arc<Self>, group: Group) {
-        let mut calls = Vec::new();
+    pub(crate) fn set_out(self: &Arc<Self>, group: Group) {
+        let mut flights = 0;
         if let Some(lane) = self.lanes().get_mut(&group) {
-            while lane.flying < ABREAST_FAR && !lane.waiting.is_empty() {
-                let asked = lane.next_call();
-                if !asked.is_empty() {
-                    lane.flying += 1;
-                    calls.push(asked);
-                }
-            }
+            let charges: usize = lane.waiting.iter().map(|asked| asked.question.parts.len()).sum();
+            flights = charges.div_ceil(MOST_CHARGES).min(ABREAST_FAR.saturating_sub(lane.flying));
+            lane.flying += flights;
         }
-        for asked in calls {
-            tokio::spawn(Arc::clone(self).fly(group, asked));
+        for _ in 0..flights {
+            tokio::spawn(Flight::new(self, group).fly());
         }
     }
 
     /// Hands an answer over; where nobody is there for it any more, what was charged comes back.
-    fn deliver(self: &Arc<Self>, group: Group, asked: Asked, told: Told, decided: u64) {
-        let Asked { question, answer, kept } = asked;
-        if let Err(Ok(heard)) = answer.send(Ok(Heard { told, question, decided }))
-            && !kept.load(Relaxed)
-        {
+    pub(crate) fn deliver(self: &Arc<Self>, group: Group, asked: Asked, told: Told, decided: u64) {
+        let (slot, question) = asked.into_parts();
+        if let Some(Ok(heard)) = slot.put(Ok(Heard { told, question, decided })) {
             self.undo(group, heard);
         }
     }
@@ -221,22 +206,23 @@ impl Gatherer {
         }
     }
 
-    /// Asks without an interest in the answer.
-    pub(crate) fn tell(self: &Arc<Self>, group: Group, question: Question) {
-        self.ask(group, question).keep();
-    }
-
     /// Where the current and the next window of a calendar are, in microseconds: start, end, end.
-    fn bounds(&self, edition: &Edition) -> Option<[u64; 3]> {
+    pub(crate) fn bounds(&self, edition: &Edition) -> Option<[u64; 3]> {
         let calendar = edition.calendar.as_ref()?;
         let (start, end) = calendar.window(self.server_time().saturating_mul(1_000));
         let (_, then) = calendar.window(end);
         Some([start, end, then].map(|nanos| nanos / 1_000))
     }
 
-    /// What day it is only the server knows. Where it does not say, the call will not be answered either.
-    async fn ask_the_time(&self, group: Group) {
-        if let Ok(Value::Array(time)) = self.link.plain(group, redis::cmd("TIME")).await
+    /// Asks what time it is there, where questions need to know and nobody has told us yet. What day it is only the server
+    /// knows; where it does not say, the call will not be answered either.
+    pub(crate) async fn know_the_time(&self, group: Group, asked: &[Asked]) {
+        let mut parts = asked.iter().flat_map(|asked| &asked.question.parts);
+        let is_needed = parts.any(|part| part.edition.calendar.is_some());
+        if is_needed
+            && self.clock.is_none()
+            && self.told().is_none()
+            && let Ok(Value::Array(time)) = self.link.plain(group, redis::cmd("TIME")).await
             && let [seconds, micros] = &time[..]
             && let (Ok(seconds), Ok(micros)) = (whole(seconds), whole(micros))
         {
@@ -253,13 +239,23 @@ impl Gatherer {
         }
     }
 
+    /// The time that tests pass in.
+    pub(crate) fn passed_in(&self) -> Option<u64> {
+        self.clock.as_ref().map(now_of)
+    }
+
     fn told(&self) -> Option<(u64, Instant)> {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers what time it is there.
-    fn hear(&self, time: u64) {
+    pub(crate) fn hear(&self, time: u64) {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, Instant::now()));
+    }
+
+    /// Remembers how long a call took.
+    pub(crate) fn took(&self, time: Duration) {
+        self.is_far.store(time > FAR, Relaxed);
     }
 
     /// How many calls may be under way, and how many questions make another worth it.
@@ -267,33 +263,19 @@ impl Gatherer {
         if self.is_far.load(Relaxed) { (ABREAST_FAR, 1) } else { (ABREAST, ENOUGH) }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, HashMap<Group, Lane>> {
+    fn lanes(&self) -> MutexGuard<'_, HashMap<Group, Lane, Quick>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A flight that may end with its runtime: whoever waits for it is told, and the next may fly.
-struct Flight<'a> {
-    gatherer: &'a Gatherer,
-    group: Group,
-    has_landed: bool,
-}
-
-impl Drop for Flight<'_> {
-    fn drop(&mut self) {
-        if !self.has_landed
-            && let Some(mut lane) = self.gatherer.lanes().remove(&self.group)
-        {
-            // Others that fly in this lane find it gone, and land; those who waited are answered by their channel's end.
-            lane.waiting.clear();
-        }
-    }
-}
-
 impl Lane {
+    fn is_empty(&self) -> bool {
+        self.flying == 0 && self.carrying == 0 && self.waiting.is_empty()
+    }
+
     fn next_call(&mut self) -> Vec<Asked> {
         // Whoever is gone already need not be asked for.
-        self.waiting.retain(|asked| !asked.answer.is_closed() || asked.kept.load(Relaxed));
+        self.waiting.retain(|asked| !asked.slot.is_forgone());
         let mut charges = 0;
         let mut fits = |asked: &Asked| {
             charges += asked.question.parts.len();
@@ -305,31 +287,49 @@ impl Lane {
     }
 }
 
-impl Asking {
-    /// Says that what is charged stays charged, whether the answer is heard or not.
-    pub(crate) fn keep(&self) {
-        self.kept.store(true, Relaxed);
+impl Asked {
+    /// Tells its asker that there will be no answer.
+    pub(crate) fn fail(self, error: LinkError) {
+        let _ = self.slot.put(Err(error));
+    }
+
+    fn into_parts(self) -> (Arc<Slot>, Question) {
+        (self.slot, self.question)
     }
 }
 
-impl Future for Asking {
+impl Asking<'_> {
+    /// Says that what is charged stays charged, whether the answer is heard or not.
+    pub(crate) fn keep(&self) {
+        self.slot.keep();
+    }
+}
+
+impl Future for Asking<'_> {
     type Output = Result<Told, LinkError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(Pin::new(&mut self.answer).poll(context));
-        let lost = |_| LinkError::Unanswered { why: "the runtime is shutting down".into() };
-        Poll::Ready(answer.map_err(lost).and_then(|answer| answer.map(|heard| heard.told)))
+        self.is_sent = true;
+        if let Some(carried) = &mut self.carried {
+            ready!(carried.as_mut().poll(context));
+            self.carried = None;
+        }
+        self.slot.poll(context).map(|answer| answer.map(|heard| heard.told))
     }
 }
 
-impl Drop for Asking {
+impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        // From here on the other end finds nobody; what it sent before that is still here.
-        self.answer.close();
-        if let Ok(Ok(heard)) = self.answer.try_recv()
-            && !self.kept.load(Relaxed)
-        {
+        // From here on the other end finds nobody; what it had sent before that is here.
+        if let Some(Ok(heard)) = self.slot.leave() {
             self.gatherer.undo(self.group, heard);
+        }
+        // What is under way goes on: its answer has to be heard, so that what it charged can be taken back.
+        if let Some(carried) = self.carried.take()
+            && self.is_sent
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            tokio::spawn(carried);
         }
     }
 }

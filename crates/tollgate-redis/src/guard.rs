@@ -6,6 +6,7 @@
 
 use crate::{
     breaker::{Admission, Breaker, BreakerSettings, Change, Due, Mode, Outcome, Pass},
+    hash::Quick,
     link::{Group, Home, Link},
 };
 use std::{
@@ -25,7 +26,7 @@ use tollgate::Time;
 const UNHEARD: u32 = 4;
 
 pub(crate) struct Guard {
-    homes: Mutex<HashMap<Home, Watched>>,
+    homes: Mutex<HashMap<Home, Watched, Quick>>,
     settings: BreakerSettings,
     /// How long a probe may take.
     timeout: Duration,
@@ -61,12 +62,12 @@ impl Guard {
 
     /// Whether a call may be made; `None` where the server is known not to answer.
     pub(crate) fn admit(&self, home: Home) -> Option<Ticket> {
-        let now = self.now();
         let mut homes = self.homes();
-        let watched = homes
-            .entry(home)
-            .or_insert_with(|| Watched { breaker: Breaker::new(self.settings, now), is_watched: false });
-        match watched.breaker.admit(now, self.random()) {
+        let watched = homes.entry(home).or_insert_with(|| Watched {
+            breaker: Breaker::new(self.settings, self.now()),
+            is_watched: false,
+        });
+        match watched.breaker.admit(|| self.now(), || self.random()) {
             Admission::Go(pass) => Some(Ticket { home, pass }),
             Admission::Skip => None,
         }
@@ -92,11 +93,10 @@ impl Guard {
         outcome: Outcome,
         probe: impl FnOnce() -> Probe,
     ) {
-        let random = self.random();
-        let change = self
-            .homes()
-            .get_mut(&ticket.home)
-            .and_then(|watched| watched.breaker.report(self.now(), ticket.pass, outcome, random));
+        let change = self.homes().get_mut(&ticket.home).and_then(|watched| {
+            let is_news = outcome == Outcome::Failed || !watched.breaker.is_calm();
+            is_news.then(|| watched.breaker.report(self.now(), ticket.pass, outcome, self.random()))?
+        });
         change.iter().for_each(log);
         if outcome == Outcome::Failed || change.is_some() {
             self.look_after(link, ticket.home, probe);
@@ -135,7 +135,7 @@ impl Guard {
         bits as f64 / (1_u64 << 53) as f64
     }
 
-    fn homes(&self) -> MutexGuard<'_, HashMap<Home, Watched>> {
+    fn homes(&self) -> MutexGuard<'_, HashMap<Home, Watched, Quick>> {
         self.homes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

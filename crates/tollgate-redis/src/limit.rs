@@ -42,6 +42,9 @@ pub(crate) struct Edition {
     pub(crate) limit: Limit,
     /// The numbers as the script reads them.
     pub(crate) blob: Vec<u8>,
+    /// As a call lists them: what a state of a plain bucket begins with, and where in it the level stands.
+    pub(crate) head: Vec<u8>,
+    pub(crate) level_at: String,
     /// Which of a limit's changes this is: nodes with an earlier one obey what a later one has written.
     pub(crate) generation: u64,
     /// When it took effect, in microseconds on the store's clock, where that is known.
@@ -155,7 +158,10 @@ impl Edition {
             _ => None,
         };
         let plain = numbers::plain(&limit);
-        Ok(Self { limit, blob, generation, since, birth, calendar, plain })
+        let head = numbers::head(generation, &blob);
+        // Behind an epoch and an expiry, nine bytes each, and its own first.
+        let level_at = (head.len() + 19).to_string();
+        Ok(Self { limit, blob, head, level_at, generation, since, birth, calendar, plain })
     }
 
     /// With the birth of the edition before it, where that is known: states of that time depend on it.

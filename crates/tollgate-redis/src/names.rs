@@ -9,7 +9,7 @@
 //! missing -> {%-}        empty text   -> {%_}          one bucket for all -> {*}
 //! ```
 
-use std::net::IpAddr;
+use std::{cell::RefCell, net::IpAddr, sync::Arc};
 use tollgate::Key;
 
 /// Longer tags are cut short.
@@ -17,19 +17,32 @@ const LONGEST: usize = 160;
 /// How much of a long tag is kept to be read.
 const BEGINNING: usize = 64;
 
+thread_local! {
+    /// Where keys are written, so that each is made once, in its size.
+    static DRAFT: RefCell<Vec<u8>> = RefCell::default();
+}
+
 /// The key of a bucket.
-pub(crate) fn bucket(prefix: &str, key: &Key<'_>, limit: &str) -> Vec<u8> {
-    let mut name = Vec::with_capacity(prefix.len() + limit.len() + 40);
+pub(crate) fn bucket(prefix: &str, key: &Key<'_>, limit: &str) -> Arc<[u8]> {
+    DRAFT.with_borrow_mut(|name| {
+        name.clear();
+        put_bucket(name, prefix, key, limit);
+        // Whoever has a key of megabytes must not leave them here.
+        name.shrink_to(1_024);
+        Arc::from(&name[..])
+    })
+}
+
+fn put_bucket(name: &mut Vec<u8>, prefix: &str, key: &Key<'_>, limit: &str) {
     name.extend_from_slice(prefix.as_bytes());
     name.extend_from_slice(b":{");
     let start = name.len();
-    put_key(&mut name, key);
+    put_key(name, key);
     if name.len() - start > LONGEST {
-        shorten(&mut name, start);
+        shorten(name, start);
     }
     name.extend_from_slice(b"}:");
     name.extend_from_slice(limit.as_bytes());
-    name
 }
 
 /// The key that tells when a limit was first used.
@@ -116,7 +129,7 @@ mod tests {
     use std::collections::HashMap;
 
     fn name(key: Key<'_>) -> String {
-        String::from_utf8(bucket("tg", &key, "l")).expect("names are text")
+        String::from_utf8(bucket("tg", &key, "l").to_vec()).expect("names are text")
     }
 
     #[test]

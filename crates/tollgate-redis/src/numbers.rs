@@ -55,6 +55,17 @@ pub(crate) fn pack(limit: &Limit) -> Result<Vec<u8>, StoreError> {
     Ok(blob)
 }
 
+/// What the state of a plain bucket begins with, whatever its key: `script/one.lua` tells what follows. Its numbers have eight bytes
+/// each, so that all of it has its place.
+pub(crate) fn head(generation: u64, blob: &[u8]) -> Vec<u8> {
+    let mut head = Vec::with_capacity(blob.len() + 15);
+    put_bytes(&mut head, b"tg2");
+    head.push(0xcf);
+    head.extend(generation.to_be_bytes());
+    put_bytes(&mut head, blob);
+    head
+}
+
 /// A bucket of which a key's level is all there is to know, in the script's own small change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain {
@@ -63,6 +74,8 @@ pub(crate) struct Plain {
     /// Credits that a unit costs.
     pub(crate) price: u64,
     pub(crate) capacity: u32,
+    /// Units that pass without waiting.
+    pub(crate) free: u32,
     /// Whether a charge that does not wait passes or is refused, nothing else.
     pub(crate) passes_or_not: bool,
 }
@@ -72,7 +85,7 @@ pub(crate) fn plain(limit: &Limit) -> Option<Plain> {
     match limit.numbers() {
         Numbers::Bucket(it) if it.initial == it.capacity => {
             let (earn, price) = by_micros(&it).ok()?;
-            Some(Plain { earn, price, capacity: it.capacity, passes_or_not: it.books })
+            Some(Plain { earn, price, capacity: it.capacity, free: it.free, passes_or_not: it.books })
         }
         _ => None,
     }

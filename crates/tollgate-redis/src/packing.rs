@@ -1,12 +1,16 @@
 //! The argument of a call: `MessagePack` values one after the other, which the script reads from left to right.
 
 /// A list that is being written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct List {
     bytes: Vec<u8>,
 }
 
 impl List {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes) }
+    }
+
     pub(crate) fn number(&mut self, number: u64) {
         put_number(&mut self.bytes, number);
     }

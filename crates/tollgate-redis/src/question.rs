@@ -93,8 +93,8 @@ pub(crate) type Taken = Vec<u8>;
 pub(crate) enum Told {
     Statuses(Vec<Standing>),
     Number(u64),
-    /// What a bucket had was not readable: its place among the question's parts.
-    Flawed(usize, Flaw),
+    /// What this key had was not readable.
+    Flawed(Arc<[u8]>, Flaw),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,19 +131,25 @@ impl Question {
         matches!(self.verb, Verb::Check { .. }) && self.parts.iter().all(|part| part.edition.plain.is_some())
     }
 
-    /// The numbers of the one bucket, where the question is to charge it at once or not at all: equal ones can be answered
-    /// together.
-    pub(crate) fn run(&self) -> Option<(&Part, &Plain)> {
-        let [part] = &self.parts[..] else { return None };
-        let plain = part.edition.plain.as_ref().filter(|plain| plain.passes_or_not)?;
-        let is_now = part.up_to.unwrap_or(0) == 0;
-        let fits = part.cost > 0 && part.cost <= plain.capacity.into();
-        (matches!(self.verb, Verb::Check { .. }) && is_now && fits).then_some((part, plain))
+    /// Whether it is to charge plain buckets at once or not at all: equal ones can be answered together.
+    pub(crate) fn is_at_once(&self) -> bool {
+        let is_at_once = |part: &Part| {
+            let fits = |plain: &Plain| plain.passes_or_not && part.cost <= plain.capacity.into();
+            part.edition.plain.as_ref().is_some_and(fits) && part.cost > 0 && part.up_to.unwrap_or(0) == 0
+        };
+        matches!(self.verb, Verb::Check { .. }) && self.parts.iter().all(is_at_once)
+    }
+
+    /// Whether it costs the same as another about the same buckets.
+    pub(crate) fn costs_as(&self, other: &Self) -> bool {
+        self.parts.iter().map(|part| part.cost).eq(other.parts.iter().map(|part| part.cost))
     }
 }
 
 impl Question {
-    pub(crate) fn put(&self, list: &mut List, place: impl Fn(&Part) -> u64) {
+    /// Writes it down. `places` are those of its parts' keys in the call.
+    pub(crate) fn put(&self, list: &mut List, places: &[usize]) {
+        let place = |part: usize| places.get(part).map_or(0, |place| *place as u64 + 1);
         list.number(self.verb.number());
         match &self.verb {
             Verb::Check { permit } | Verb::Reserve { permit } => list.number(*permit),
@@ -162,7 +168,7 @@ impl Question {
                 [*shares, *micros].into_iter().for_each(|it| list.number(it));
             }
             Verb::Refund { .. } | Verb::Reset | Verb::Grant { .. } | Verb::Ban { .. } | Verb::Owe { .. } => {
-                list.number(self.parts.first().map_or(0, place));
+                list.number(place(0));
                 if let Some(amount) = self.verb.amount() {
                     list.number(amount);
                 }
@@ -171,7 +177,7 @@ impl Question {
         }
         list.number(self.parts.len() as u64);
         for (index, part) in self.parts.iter().enumerate() {
-            list.number(place(part));
+            list.number(place(index));
             match &self.verb {
                 Verb::Check { .. } | Verb::Peek | Verb::Reserve { .. } | Verb::Hold { .. } => {
                     list.number(part.cost);
@@ -264,8 +270,10 @@ pub(crate) fn read_one(
     if first < 0 {
         let place = usize::try_from(number(values.next())?).unwrap_or(usize::MAX);
         let key = place.checked_sub(1).and_then(|place| keys.get(place)).ok_or(Garbled)?;
-        let part = question.parts.iter().position(|part| part.key == *key).ok_or(Garbled)?;
-        return Ok(Told::Flawed(part, if first == -1 { Flaw::Damaged } else { Flaw::TooNew }));
+        if question.parts.iter().all(|part| part.key != *key) {
+            return Err(Garbled);
+        }
+        return Ok(Told::Flawed(Arc::clone(key), if first == -1 { Flaw::Damaged } else { Flaw::TooNew }));
     }
     if !question.verb.has_statuses() {
         return u64::try_from(first).map(Told::Number).map_err(|_| Garbled);

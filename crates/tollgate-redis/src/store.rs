@@ -23,10 +23,11 @@ use std::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tollgate::{
-    Charge, Clock, Key, Limit, OnFailure, PermitId, SetStatus, Sleep, Store, StoreError, Time, Timer,
+    Charge, Clock, Key, Limit, OnFailure, PermitId, SetStatus, Sleep, Store, StoreError, SystemClock, Time,
+    Timer,
 };
 
 /// Limits shared through Redis. Clones are the same store.
@@ -48,8 +49,8 @@ pub(crate) struct Shared {
     pub(crate) lines: Lines,
     /// The limits by their names, as long as somebody has a handle.
     limits: Mutex<HashMap<String, Weak<Named>>>,
-    opened: Instant,
-    lottery: RandomState,
+    /// Time as this node measures it.
+    ticks: SystemClock,
     drawn: AtomicU64,
 }
 
@@ -71,9 +72,8 @@ impl Shared {
             gatherer,
             lines: Lines::default(),
             limits: Mutex::default(),
-            opened: Instant::now(),
-            lottery: RandomState::new(),
-            drawn: AtomicU64::new(0),
+            ticks: SystemClock::new(),
+            drawn: AtomicU64::new(RandomState::new().hash_one(id)),
         }
     }
 }
@@ -162,6 +162,9 @@ impl RedisStore {
     /// Where a limit is another store's, or what is stored under a key cannot be read; and where Redis does not answer and the
     /// store was told to leave that to its caller.
     pub async fn check(&self, charges: &[Charge<'_, RedisLimit>]) -> Result<SetStatus, StoreError> {
+        if let Some(set) = self.decide_by_lease(charges) {
+            return Ok(set);
+        }
         self.decide(charges, Verb::Check { permit: self.draw() }).await
     }
 
@@ -175,11 +178,6 @@ impl RedisStore {
 
     async fn decide(&self, charges: &[Charge<'_, RedisLimit>], verb: Verb) -> Result<SetStatus, StoreError> {
         let charging = if matches!(verb, Verb::Peek) { Charging::No } else { Charging::Yes };
-        if charging == Charging::Yes
-            && let Some(set) = self.decide_by_lease(charges)
-        {
-            return Ok(set);
-        }
         match self.decide_in_redis(charges, verb).await {
             Ok(set) => Ok(set),
             Err(error) => self.decide_without(charges, error, charging),
@@ -196,8 +194,13 @@ impl RedisStore {
         {
             return told;
         }
-        let (parts, part_of) = self.parts(charges).await?;
         let permit = verb.permit();
+        if let [charge] = charges {
+            let part = self.part(charge.limit, charge.key, charge.cost.into(), charge.up_to).await?;
+            let standings = self.standings(Question { verb, parts: vec![part] }).await?;
+            return Ok(set_status(&standings, &[0], permit));
+        }
+        let (parts, part_of) = self.parts(charges).await?;
         let standings = self.standings(Question { verb, parts }).await?;
         Ok(set_status(&standings, &part_of, permit))
     }
@@ -248,7 +251,7 @@ impl RedisStore {
             let at = self.birth_of(&limit.named.name).await?;
             let _ = birth.set(at);
         }
-        let key = names::bucket(&self.shared.settings.prefix, &key, &limit.named.name).into();
+        let key = names::bucket(&self.shared.settings.prefix, &key, &limit.named.name);
         let up_to = up_to.map(|up_to| u64::try_from(up_to.as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT));
         Ok(Part { key, edition, cost, up_to })
     }
@@ -298,7 +301,7 @@ impl RedisStore {
     pub(crate) fn now(&self) -> Time {
         match self.shared.gatherer.clock() {
             Some(clock) => clock.now(),
-            None => Time::ZERO + self.shared.opened.elapsed(),
+            None => self.shared.ticks.now(),
         }
     }
 
@@ -317,8 +320,11 @@ impl RedisStore {
     /// A number for a permit: none that is held on the same bucket has it, or is ever likely to.
     pub(crate) fn draw(&self) -> u64 {
         const BITS: u64 = (1 << 52) - 1;
-        let drawn = self.shared.drawn.fetch_add(1, Relaxed);
-        (self.shared.lottery.hash_one(drawn) & BITS).max(1)
+        // Numbers one after the other from a random one on, mixed so that no two stores' are likely to meet.
+        let drawn = self.shared.drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        let mixed = (drawn ^ drawn >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) & BITS).max(1)
     }
 }
 

@@ -14,7 +14,7 @@ fn breaker() -> Breaker {
 }
 
 fn pass(breaker: &Breaker, now: Time) -> Pass {
-    match breaker.admit(now, 0.0) {
+    match breaker.admit(|| now, || 0.0) {
         Admission::Go(pass) => pass,
         Admission::Skip => panic!("not let through at {now:?}: {breaker:?}"),
     }
@@ -44,7 +44,7 @@ fn opens_probes_returns_and_closes() {
     let mut breaker = breaker();
     open(&mut breaker, at(10));
     assert_eq!((breaker.mode(), breaker.opened(), breaker.since()), (Mode::Open, 1, at(10)));
-    assert_eq!(breaker.admit(at(10), 0.0), Admission::Skip);
+    assert_eq!(breaker.admit(|| at(10), || 0.0), Admission::Skip);
     // 50 ms, of which chance has taken off a quarter.
     assert_eq!(breaker.next_look(), Some(at(10) + MS * 75 / 2));
     assert_eq!(breaker.look(at(47)), None);
@@ -62,8 +62,8 @@ fn opens_probes_returns_and_closes() {
         [(0, 0.0625), (249, 0.0625), (250, 0.125), (500, 0.25), (750, 0.5), (1_000, 1.0), (9_000, 1.0)]
     {
         let now = at(151 + ms);
-        assert!(matches!(breaker.admit(now, share - 0.001), Admission::Go(_)), "{ms}");
-        assert_eq!(breaker.admit(now, share) == Admission::Skip, share < 1.0, "{ms}");
+        assert!(matches!(breaker.admit(|| now, || share - 0.001), Admission::Go(_)), "{ms}");
+        assert_eq!(breaker.admit(|| now, || share) == Admission::Skip, share < 1.0, "{ms}");
     }
     assert_eq!(breaker.next_look(), Some(at(1_151)));
     assert_eq!(breaker.look(at(1_150)), None);
@@ -191,7 +191,7 @@ proptest! {
                     None
                 }
                 Step::Call { random } => {
-                    match breaker.admit(now, random) {
+                    match breaker.admit(|| now, || random) {
                         Admission::Go(pass) => {
                             prop_assert_ne!(was, Mode::Open);
                             passes.push(pass);
@@ -247,7 +247,7 @@ proptest! {
         for gap in gaps {
             now += MS * gap;
             let random = randoms.next().unwrap_or_default();
-            if let Admission::Go(pass) = breaker.admit(now, random) {
+            if let Admission::Go(pass) = breaker.admit(|| now, || random) {
                 felt += 1;
                 let _ = breaker.report(now, pass, Outcome::Failed, random);
             }
@@ -272,7 +272,7 @@ proptest! {
         let (mut breaker, mut now) = (breaker(), at(0));
         for (gap, call, probed, random) in history {
             now += MS * gap;
-            if let Admission::Go(pass) = breaker.admit(now, random) {
+            if let Admission::Go(pass) = breaker.admit(|| now, || random) {
                 let _ = breaker.report(now, pass, call, random);
             }
             if let Some(Due::Probe(probe)) = breaker.look(now) && !loses_a_probe {
@@ -287,7 +287,7 @@ proptest! {
                 let _ = breaker.report_probe(now, probe, Outcome::Answered, 0.99);
             }
         }
-        prop_assert!(matches!(breaker.admit(now, 0.999), Admission::Go(_)));
+        prop_assert!(matches!(breaker.admit(|| now, || 0.999), Admission::Go(_)));
     }
 }
 
@@ -302,7 +302,7 @@ fn traffic_returns_gradually() {
     for (step, count) in (0..).zip(&mut counts) {
         for i in 0..1_000 {
             let now = at(50 + step * 250);
-            *count += u32::from(breaker.admit(now, f64::from(i) / 1_000.0) != Admission::Skip);
+            *count += u32::from(breaker.admit(|| now, || f64::from(i) / 1_000.0) != Admission::Skip);
         }
     }
     assert_eq!(counts, [63, 125, 250, 500, 1_000]);

@@ -57,6 +57,11 @@ impl LinkError {
         }
     }
 
+    /// Whoever would have heard the answer is gone.
+    pub(crate) fn shutting_down() -> Self {
+        Self::Unanswered { why: "the runtime is shutting down".into() }
+    }
+
     pub(super) fn not_sent(why: impl Into<Arc<str>>) -> Self {
         Self::NotSent { why: why.into() }
     }

@@ -1,8 +1,7 @@
 -- Whole numbers in doubles. Everything up to 2^53 is exact; products above that are never formed, but divided as
 -- they grow. What is divided here is what crates/tollgate/src/step divides in 128 bits.
 
-local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
-local EXACT = 9007199254740992
+local max, min, huge = math.max, math.min, math.huge
 -- No time is told, and no turn booked, beyond this many microseconds (142 years) or units.
 local FARTHEST = EXACT / 2
 local MOST_UNITS = 4294967295

@@ -1,9 +1,11 @@
 -- Reading and writing what a key has used. A state is one string of MessagePack values:
 --   "tg1", generation, epoch, at, numbers, granted, banned until, held for others, leases, s1, s2, s3
+-- or, of a bucket of which nothing but the level is known, the fewer ones that one.lua tells of, each in eight bytes:
+--   "tg2", generation, numbers, epoch, expires, at, s1, s2
 -- numbers is the limit as it was when the state was written; a node with an older generation obeys it, one with a newer
 -- converts. The epoch tells states of one key apart: what was taken in an earlier one is not given back.
 
-local FORMAT = 'tg1'
+local FORMAT, PLAIN = 'tg1', 'tg2'
 -- A quota for good, and units granted by hand, are kept this long after their last use.
 local FOR_GOOD = 10 * 365 * 86400 * 1000000
 local GRANTS_LAST = 30 * 86400 * 1000000
@@ -20,10 +22,11 @@ end
 
 local limits = {}
 for i = 1, take() do
-  limits[i] = { blob = take(), gen = take(), birth = take(), since = take() }
+  local _, gen, blob = unpack(take())
+  limits[i] = { blob = blob, gen = gen, birth = arg[place + 1], since = arg[place + 2] }
+  place = place + LIMIT - 1
 end
-local limit_of = place - 1
-place = place + #KEYS
+place = place + keys
 
 local function numbers_of(limit)
   if not limit.n then
@@ -179,9 +182,16 @@ local function state_of(key)
     return st
   end
   local ok, format, gen, epoch, at, blob, granted, banned, pending, leases, s1, s2, s3 = pcall(unpack, raw)
-  local from = ok and format == FORMAT and (blob == st.blob and n or is_limit(blob))
-  if not from or not is_readable(from[1], gen, epoch, at, granted, banned, pending, leases, s1, s2, s3) then
-    st.flaw = (ok and type(format) == 'string' and format ~= FORMAT and string.match(format, '^tg%d+$')) and -2 or -1
+  if ok and format == PLAIN then
+    -- Here they stand in another order.
+    blob, epoch, at, s1, s2, s3 = epoch, at, granted, banned, pending, nil
+    granted, banned, pending, leases = 0, 0, 0, 0
+  end
+  local from = ok and (format == FORMAT or format == PLAIN) and (blob == st.blob and n or is_limit(blob))
+  if not from or (format == PLAIN and from[1] ~= 1)
+    or not is_readable(from[1], gen, epoch, at, granted, banned, pending, leases, s1, s2, s3) then
+    local is_later = ok and type(format) == 'string' and string.match(format, '^tg%d+$') and format ~= FORMAT and format ~= PLAIN
+    st.flaw = is_later and -2 or -1
     return st
   end
   st.epoch, st.at, st.granted, st.banned, st.pending = epoch, at, granted, banned, pending
@@ -267,13 +277,17 @@ local function write(st)
     end
     return
   end
-  local state
+  local lasts = ceil(min(max(idle, 0), FOR_GOOD) / 1000) + 1000
   local leases = st.out > 0 and st.leases or 0
-  if st.s3 == nil then
+  local state
+  if st.n[1] == 1 and st.s1 and st.granted == 0 and st.banned <= st.now and st.pending == 0 and leases == 0 then
+    local expires = floor(now / 1000) + lasts
+    state = pack(PLAIN) .. struct.pack('>BI8', 207, st.gen) .. pack(st.blob)
+      .. struct.pack('>BI8BI8BI8BI8BI8', 207, st.epoch, 207, expires, 207, st.at, 207, st.s1, 207, st.s2)
+  elseif st.s3 == nil then
     state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, leases, st.s1, st.s2)
   else
     state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, leases, st.s1, st.s2, st.s3)
   end
-  local ttl = passed_in and PASSED_IN_TTL or ceil(min(max(idle, 0), FOR_GOOD) / 1000) + 1000
-  redis.call('SET', name, state, 'PX', ttl)
+  redis.call('SET', name, state, 'PX', passed_in and PASSED_IN_TTL or lasts)
 end

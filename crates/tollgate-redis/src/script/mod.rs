@@ -1,11 +1,15 @@
 //! The one script that decides: the steps of `crates/tollgate/src/step` restated, a file each, and the questions around them.
 //!
-//! The parts are one text to Redis. `short.lua` comes first: it answers plain checks on buckets, and nothing after it is run then. A step's functions are made when a call first needs that kind of limit, since whatever
-//! stands at the top is made anew for every call.
+//! The parts are one text to Redis. The short ways come first, the shortest in front: `one.lua`, `runs.lua` and `sets.lua` answer
+//! plain checks on buckets, and nothing after them is run then. A step's functions are made when a call first needs that kind of
+//! limit, since whatever stands at the top is made anew for every call.
 
 /// What Redis runs.
 pub(crate) const SCRIPT: &str = concat!(
-    include_str!("short.lua"),
+    include_str!("one.lua"),
+    include_str!("plain.lua"),
+    include_str!("runs.lua"),
+    include_str!("sets.lua"),
     include_str!("arithmetic.lua"),
     include_str!("bucket.lua"),
     include_str!("interval.lua"),

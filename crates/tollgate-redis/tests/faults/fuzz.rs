@@ -70,10 +70,12 @@ impl Damage {
             }
             Self::Renumbered(place, value) => {
                 let mut parts = msgpack::split(state).expect("a state is a row of values");
-                let mut numbers = msgpack::payload(&parts[4]).and_then(msgpack::split).expect("numbers");
+                // Plain buckets have them nearer to the front.
+                let at = if parts[0] == msgpack::string(b"tg2") { 2 } else { 4 };
+                let mut numbers = msgpack::payload(&parts[at]).and_then(msgpack::split).expect("numbers");
                 let place = place.index(numbers.len());
                 numbers[place].clone_from(value);
-                parts[4] = msgpack::string(&numbers.concat());
+                parts[at] = msgpack::string(&numbers.concat());
                 bytes = parts.concat();
             }
         }

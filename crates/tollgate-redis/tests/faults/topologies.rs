@@ -18,13 +18,16 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// All that a store needs of a server: a user that may do this and nothing else will do.
-const RIGHTS: [&str; 11] = [
+const RIGHTS: [&str; 14] = [
     "~run*",
     "+eval",
     "+evalsha",
     "+time",
     "+get",
     "+set",
+    "+mget",
+    "+exists",
+    "+setrange",
     "+del",
     "+getex",
     "+ping",

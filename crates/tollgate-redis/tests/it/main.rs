@@ -2,6 +2,7 @@
 
 mod conformance;
 mod crowd;
+mod expiry;
 mod generations;
 mod leases;
 mod regressions;

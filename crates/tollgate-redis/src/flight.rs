@@ -1,0 +1,145 @@
+//! Calls under way: how questions get there and their answers back.
+
+use crate::{
+    call::Call,
+    gather::{Asked, FAR, Gatherer},
+    link::{Group, LinkError},
+    question::Question,
+};
+use redis::Value;
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Instant,
+};
+
+/// A call that an asker makes.
+pub(crate) type Carried = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A task that makes calls as long as somebody waits. It may end with its runtime: whoever waits for it is told then, and the
+/// next may fly.
+pub(crate) struct Flight {
+    gatherer: Arc<Gatherer>,
+    group: Group,
+    has_landed: bool,
+}
+
+impl Flight {
+    pub(crate) fn new(gatherer: &Arc<Gatherer>, group: Group) -> Self {
+        Self { gatherer: Arc::clone(gatherer), group, has_landed: false }
+    }
+
+    pub(crate) async fn fly(mut self) {
+        let (gatherer, group) = (Arc::clone(&self.gatherer), self.group);
+        loop {
+            if gatherer.is_busy(group) {
+                // Those who were just answered ask again.
+                tokio::task::yield_now().await;
+            }
+            let asked = gatherer.board(group);
+            if asked.is_empty() {
+                break;
+            }
+            let began = Instant::now();
+            answer(&gatherer, group, asked, make).await;
+            gatherer.took(began.elapsed());
+        }
+        self.has_landed = true;
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        if !self.has_landed {
+            self.gatherer.crash(self.group);
+        }
+    }
+}
+
+/// A call that carries one question, for its asker to make.
+pub(crate) struct Carrying {
+    gatherer: Arc<Gatherer>,
+    group: Group,
+}
+
+impl Carrying {
+    pub(crate) fn new(gatherer: &Arc<Gatherer>, group: Group) -> Self {
+        Self { gatherer: Arc::clone(gatherer), group }
+    }
+
+    pub(crate) async fn carry(self, asked: Asked) {
+        let began = Instant::now();
+        answer(&self.gatherer, self.group, vec![asked], make_alone).await;
+        self.gatherer.took(began.elapsed());
+    }
+}
+
+impl Drop for Carrying {
+    fn drop(&mut self) {
+        self.gatherer.carried(self.group);
+    }
+}
+
+/// Makes a call of these, and hands out the answers.
+async fn answer(
+    gatherer: &Arc<Gatherer>,
+    group: Group,
+    asked: Vec<Asked>,
+    make: impl AsyncFn(&Arc<Gatherer>, Group, &Call) -> Result<Value, LinkError>,
+) {
+    gatherer.know_the_time(group, &asked).await;
+    let asked = Aboard(asked);
+    let questions: Vec<&Question> = asked.0.iter().map(|asked| &asked.question).collect();
+    let call = Call::new(&questions, gatherer.passed_in(), |edition| gatherer.bounds(edition));
+    let told = match make(gatherer, group, &call).await {
+        Ok(value) => call.read(value, &questions).map_err(|_| {
+            gatherer.link().distrust(group);
+            LinkError::Unanswered { why: "the answer is not one of the script's".into() }
+        }),
+        Err(error) => Err(error),
+    };
+    drop(questions);
+    match told {
+        Ok((now, told)) => {
+            gatherer.hear(now);
+            for (asked, told) in asked.alight().into_iter().zip(told) {
+                gatherer.deliver(group, asked, told, now);
+            }
+        }
+        Err(error) => asked.alight().into_iter().for_each(|asked| asked.fail(error.clone())),
+    }
+}
+
+/// Makes a call. Where it takes long, whoever waits for it sets out beside it.
+async fn make(gatherer: &Arc<Gatherer>, group: Group, call: &Call) -> Result<Value, LinkError> {
+    let mut call = pin!(gatherer.link().call(group, &call.keys, &call.argument));
+    match tokio::time::timeout(FAR, &mut call).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            gatherer.took(FAR * 2);
+            gatherer.set_out(group);
+            call.await
+        }
+    }
+}
+
+/// Makes a call that nobody waits for.
+async fn make_alone(gatherer: &Arc<Gatherer>, group: Group, call: &Call) -> Result<Value, LinkError> {
+    gatherer.link().call(group, &call.keys, &call.argument).await
+}
+
+/// Questions in a call that may end with its runtime: then their askers are told.
+struct Aboard(Vec<Asked>);
+
+impl Aboard {
+    fn alight(mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Aboard {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|asked| asked.fail(LinkError::shutting_down()));
+    }
+}
