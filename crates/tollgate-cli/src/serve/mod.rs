@@ -67,11 +67,7 @@ pub(crate) enum AnyStore {
 /// The store that a file asks for.
 pub(crate) fn store_of(settings: &StoreSettings) -> Result<AnyStore> {
     if settings.url == "memory:" {
-        let bounds = Bounds {
-            max_keys: settings.max_keys as usize,
-            when_full: settings.when_full,
-            ..Bounds::default()
-        };
+        let bounds = Bounds { max_keys: settings.max_keys as usize, when_full: settings.when_full };
         return Ok(AnyStore::Memory(Arc::new(MemoryStore::with_bounds(bounds))));
     }
     let mut builder = RedisStore::builder(&settings.url)
