@@ -11,7 +11,7 @@ CARGO_LOCKED := --locked
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## build a release and watch the algorithms decide: tollgate demo
+run: ## build a release and watch a gateway limit its clients: tollgate demo
 	@scripts/setup build
 	@echo "== building a release; the first time takes a few minutes"
 	cargo run --release $(CARGO_LOCKED) -p tollgate-cli -- demo

@@ -1,7 +1,12 @@
 //! What the command line takes, and the help it gives.
 
 use clap::{Parser, Subcommand};
-use std::{net::IpAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroUsize,
+    path::PathBuf,
+    time::Duration,
+};
 
 /// A line of input could not be obeyed, a store did not answer, or a file could not be read.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -37,11 +42,17 @@ pub(crate) enum Command {
     /// replayed in moments and every run gives the same answers.
     #[command(after_long_help = REPLAY_HELP)]
     Replay(ReplayArgs),
+    /// Watch a gateway limit its clients: everything is built in, nothing else is needed.
+    ///
+    /// A gateway, a service behind it and a handful of clients talk HTTP on this machine, and the terminal shows who passes,
+    /// who waits and who is refused by which rule. Try the gateway with curl meanwhile, or edit its rule file and watch the
+    /// change take hold. Ctrl-C ends it and leaves nothing behind.
+    Demo(DemoArgs),
     /// Watch every algorithm meet the same traffic, side by side.
     ///
     /// Bursts, a trickle, a rush around a window's edge: one mark for every request shows who passes, waits or is
     /// refused. All of them allow 10 a second in the long run.
-    Demo(DemoArgs),
+    Algorithms(AlgorithmsArgs),
 }
 
 #[derive(clap::Args)]
@@ -127,6 +138,25 @@ pub(crate) struct ReplayArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct DemoArgs {
+    /// End after this time, such as 10s; at Ctrl-C if left out
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(crate) lasting: Option<Duration>,
+
+    /// Print a plain line a second, as is done where there is no terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+
+    /// Where the gateway listens; 127.0.0.1:8080 if left out, or a free port if that is taken
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) gateway: Option<SocketAddr>,
+
+    /// Where health and metrics are; 127.0.0.1:9090 if left out, or a free port if that is taken
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<SocketAddr>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct AlgorithmsArgs {
     /// Draw the picture at once, without colour
     #[arg(long)]
     pub(crate) plain: bool,

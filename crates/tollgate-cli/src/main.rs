@@ -1,5 +1,6 @@
 //! The binary `tollgate`.
 
+mod algorithms;
 mod args;
 mod check;
 mod demo;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Schema => check::schema(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Algorithms(args) => algorithms::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,11 +15,11 @@ use std::{
 };
 use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::Enter;
-use tollgate_admin::{Admin, Meters, Sketch};
+use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
 use tollgate_net::{Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
 use tollgate_rules::{
-    Enforcer, RuleFile,
+    Enforcer, RuleEntry, RuleFile,
     model::{self, AccessLog},
 };
 
@@ -92,6 +92,22 @@ impl<S: Enter + Tell + 'static> Opened<S> {
     /// What is open, and where.
     pub(crate) fn addresses(&self) -> &[(&'static str, SocketAddr)] {
         &self.addresses
+    }
+
+    /// The rules in force, in the file's order: the route of each, `*` for those of every route, and its name.
+    pub(crate) fn rules(&self) -> Vec<(String, String)> {
+        let edition = self.followers.enforcer.edition();
+        let program = edition.program();
+        let named = |entry: &RuleEntry| {
+            let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
+            (route.to_owned(), entry.rule.name.clone())
+        };
+        program.rules().map(|entry| named(&entry)).collect()
+    }
+
+    /// How the file is: which edition is in force, and why its last change is not, if it is not.
+    pub(crate) fn rules_state(&self) -> RulesState {
+        self.followers.status.rules()
     }
 
     /// What was counted.

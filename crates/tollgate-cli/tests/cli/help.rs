@@ -17,9 +17,15 @@ fn overall() {
     Usage: tollgate <COMMAND>
 
     Commands:
-      replay  Run recorded traffic through limits, on a clock of its own
-      demo    Watch every algorithm meet the same traffic, side by side
-      help    Print this message or the help of the given subcommand(s)
+      serve       Serve what a rule file names: a gateway in front of your service, health and metrics
+                  beside it
+      check       Say everything that is wrong with a rule file
+      explain     Say which route and rules a request would meet, and why not the others
+      schema      Print the JSON Schema of rule files, for editors
+      replay      Run recorded traffic through limits, on a clock of its own
+      demo        Watch a gateway limit its clients: everything is built in, nothing else is needed
+      algorithms  Watch every algorithm meet the same traffic, side by side
+      help        Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -118,12 +124,41 @@ fn replay() {
 #[test]
 fn demo() {
     assert_snapshot!(help(&["demo", "--help"]), @r#"
+    Watch a gateway limit its clients: everything is built in, nothing else is needed.
+
+    A gateway, a service behind it and a handful of clients talk HTTP on this machine, and the terminal
+    shows who passes, who waits and who is refused by which rule. Try the gateway with curl meanwhile,
+    or edit its rule file and watch the change take hold. Ctrl-C ends it and leaves nothing behind.
+
+    Usage: tollgate demo [OPTIONS]
+
+    Options:
+          --for <TIME>
+              End after this time, such as 10s; at Ctrl-C if left out
+
+          --plain
+              Print a plain line a second, as is done where there is no terminal
+
+          --gateway <ADDRESS>
+              Where the gateway listens; 127.0.0.1:8080 if left out, or a free port if that is taken
+
+          --admin <ADDRESS>
+              Where health and metrics are; 127.0.0.1:9090 if left out, or a free port if that is taken
+
+      -h, --help
+              Print help (see a summary with '-h')
+    "#);
+}
+
+#[test]
+fn algorithms() {
+    assert_snapshot!(help(&["algorithms", "--help"]), @r#"
     Watch every algorithm meet the same traffic, side by side.
 
     Bursts, a trickle, a rush around a window's edge: one mark for every request shows who passes, waits
     or is refused. All of them allow 10 a second in the long run.
 
-    Usage: tollgate demo [OPTIONS]
+    Usage: tollgate algorithms [OPTIONS]
 
     Options:
           --plain

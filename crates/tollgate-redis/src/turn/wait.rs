@@ -57,7 +57,7 @@ impl RedisStore {
     /// # Errors
     /// Where no turn comes in time, or Redis does not answer.
     pub async fn wait(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<(), TurnError> {
-        let turn = self.turn(charges, up_to).await?;
+        let (turn, _) = self.turn(charges, up_to).await?;
         // It has come, so what it charged is spent; slots are not held.
         let (_, _, booked) = turn.into_parts();
         drop(booked);
@@ -73,17 +73,17 @@ impl RedisStore {
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
     ) -> Result<RedisPermit, TurnError> {
-        let begun = self.now();
-        let turn = self.turn(charges, up_to).await?;
-        Ok(RedisPermit::new(turn, self.now() - begun))
+        let (turn, waited) = self.turn(charges, up_to).await?;
+        Ok(RedisPermit::new(turn, waited))
     }
 
-    /// A turn that has come.
+    /// A turn that has come, and how long it was waited for: not at all where there was room at once, however long Redis took
+    /// to say so.
     async fn turn(
         &self,
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
-    ) -> Result<RedisReservation, TurnError> {
+    ) -> Result<(RedisReservation, Duration), TurnError> {
         let begun = self.now();
         let mut deadline = begun + up_to;
         let mut place: Option<Place<'_>> = None;
@@ -98,8 +98,10 @@ impl RedisStore {
                 let left = deadline - self.now();
                 let (status, refuser) = match self.book(charges, left).await? {
                     Turn::Booked(turn) => {
+                        let at_once = place.is_none() && turn.is_due();
                         turn.ready().await;
-                        return Ok(turn);
+                        let waited = if at_once { Duration::ZERO } else { self.now() - begun };
+                        return Ok((turn, waited));
                     }
                     Turn::Refused(status, refuser) => (status, refuser),
                 };

@@ -44,6 +44,8 @@ use std::{
 pub struct Wait<'a, T: WaitAt, G = Passed> {
     turn: Result<Turn<'a, T>, Option<StoreError>>,
     is_fresh: bool,
+    /// Whether its turn did not come at once.
+    has_slept: bool,
     sleep: Option<(Time, Sleep)>,
     granted: PhantomData<fn() -> G>,
 }
@@ -58,14 +60,14 @@ pub trait Granted<'a>: Sized {
 
 impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { turn: Ok(Turn::new(at, order)), is_fresh: true, sleep: None, granted: PhantomData }
+        Self { turn: Ok(Turn::new(at, order)), is_fresh: true, has_slept: false, sleep: None, granted: PhantomData }
     }
 
     /// A wait that ends before it begins, where there is no order.
     pub(crate) fn of(at: At<'a, T>, order: Result<Order, StoreError>) -> Self {
         match order {
             Ok(order) => Self::new(at, order),
-            Err(error) => Self { turn: Err(Some(error)), is_fresh: false, sleep: None, granted: PhantomData },
+            Err(error) => Self { turn: Err(Some(error)), is_fresh: false, has_slept: false, sleep: None, granted: PhantomData },
         }
     }
 
@@ -129,9 +131,16 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
             }
         };
         match turn.advance(waker) {
-            Next::Go(booked) => Ok(Ok(G::from_turn(booked, turn.waited()))),
+            Next::Go(booked) => {
+                // Who went at once did not wait, however long it took to be told.
+                let waited = if self.has_slept { turn.waited() } else { Duration::ZERO };
+                Ok(Ok(G::from_turn(booked, waited)))
+            }
             Next::Stop(ending) => Ok(Err(ending.into())),
-            Next::Sleep(until) => Err(until),
+            Next::Sleep(until) => {
+                self.has_slept = true;
+                Err(until)
+            }
         }
     }
 }
