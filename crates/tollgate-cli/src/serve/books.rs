@@ -9,9 +9,6 @@ use tollgate_rules::{
     model::Excess,
 };
 
-/// A shorter wait is none: a set that may wait is timed from its first question on, also where that is answered at once.
-const AT_ONCE: Duration = Duration::from_millis(1);
-
 /// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
 pub(super) struct Books {
     rules: Vec<RuleMeter>,
@@ -61,7 +58,7 @@ impl Ledger for Books {
         let enabled = program.file().enabled;
         let (refuser, counted, waited) = match ruled.outcome {
             Outcome::Pass { waited } if !enabled => (None, Counted::Skip, *waited),
-            Outcome::Pass { waited } if *waited < AT_ONCE => (None, Counted::Allow, Duration::ZERO),
+            Outcome::Pass { waited } if waited.is_zero() => (None, Counted::Allow, *waited),
             Outcome::Pass { waited } => (None, Counted::Wait, *waited),
             Outcome::Refused { by, why } => {
                 let counted = match (&program.rule(*by).rule.excess, why) {
