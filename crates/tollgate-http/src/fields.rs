@@ -15,7 +15,7 @@ use crate::{
 };
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Response,
+    HeaderMap, HeaderValue, Response, StatusCode,
     header::{HeaderName, RETRY_AFTER},
 };
 use tollgate::{Retry, Status};
@@ -146,11 +146,24 @@ impl Policies {
         told: impl Iterator<Item = (usize, &'s Status)> + Clone,
         retry: Retry,
     ) -> Response<Bytes> {
+        self.refusal_as(StatusCode::TOO_MANY_REQUESTS, style, request, told, retry)
+    }
+
+    /// As [`refusal`](Self::refusal), under another status than 429, which the body tells as well.
+    #[must_use]
+    pub fn refusal_as<'s>(
+        &self,
+        status: StatusCode,
+        style: RefusalStyle,
+        request: &HeaderMap,
+        told: impl Iterator<Item = (usize, &'s Status)> + Clone,
+        retry: Retry,
+    ) -> Response<Bytes> {
         let after = retry_after(retry, told.clone().map(|(_, status)| status));
         let refusing = told.clone().filter(|(_, status)| status.is_deny());
         let violated: Vec<_> =
             refusing.filter_map(|(index, _)| self.policies.get(index)).map(Policy::name).collect();
-        let mut response = style.quota_exceeded(request, &violated, after);
+        let mut response = style.quota_exceeded_as(status, request, &violated, after);
         self.refuse(told, retry, response.headers_mut());
         response
     }

@@ -56,27 +56,56 @@ impl RefusalStyle {
         violated: &[&str],
         retry_after: Option<Duration>,
     ) -> Response<Bytes> {
-        self.answer(request, Cause::Quota(violated), retry_after)
+        self.quota_exceeded_as(StatusCode::TOO_MANY_REQUESTS, request, violated, retry_after)
+    }
+
+    /// As [`quota_exceeded`](Self::quota_exceeded), under another status, which the body tells as well. gRPC has its own.
+    #[must_use]
+    pub fn quota_exceeded_as(
+        self,
+        status: StatusCode,
+        request: &HeaderMap,
+        violated: &[&str],
+        retry_after: Option<Duration>,
+    ) -> Response<Bytes> {
+        self.answer(request, Cause::Quota(violated), status, retry_after)
     }
 
     /// 503: the service takes less than usual, whoever asks (for gRPC UNAVAILABLE).
     #[must_use]
     pub fn reduced_capacity(self, request: &HeaderMap, retry_after: Option<Duration>) -> Response<Bytes> {
-        self.answer(request, Cause::Capacity, retry_after)
+        self.reduced_capacity_as(StatusCode::SERVICE_UNAVAILABLE, request, retry_after)
     }
 
-    fn answer(self, request: &HeaderMap, cause: Cause<'_>, after: Option<Duration>) -> Response<Bytes> {
+    /// As [`reduced_capacity`](Self::reduced_capacity), under another status, which the body tells as well.
+    #[must_use]
+    pub fn reduced_capacity_as(
+        self,
+        status: StatusCode,
+        request: &HeaderMap,
+        retry_after: Option<Duration>,
+    ) -> Response<Bytes> {
+        self.answer(request, Cause::Capacity, status, retry_after)
+    }
+
+    fn answer(
+        self,
+        request: &HeaderMap,
+        cause: Cause<'_>,
+        status: StatusCode,
+        after: Option<Duration>,
+    ) -> Response<Bytes> {
         if let Some(content_type) = request.get(CONTENT_TYPE).filter(|it| speaks_grpc(it)) {
             return grpc(content_type, cause, after);
         }
         let seconds = after.map(delay);
         let (content_type, body) = match self {
-            Self::Problem => ("application/problem+json", problem(cause, seconds)),
-            Self::Soul => ("application/json", soul(cause)),
+            Self::Problem => ("application/problem+json", problem(cause, status, seconds)),
+            Self::Soul => ("application/json", soul(cause, status)),
             Self::Plain => ("text/plain; charset=utf-8", cause.sentence(seconds) + "\n"),
         };
         let mut response = Response::new(Bytes::from(body));
-        *response.status_mut() = cause.status();
+        *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         if let Some(seconds) = seconds {
@@ -119,13 +148,6 @@ fn grpc(content_type: &HeaderValue, cause: Cause<'_>, after: Option<Duration>) -
 }
 
 impl Cause<'_> {
-    const fn status(self) -> StatusCode {
-        match self {
-            Self::Quota(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Capacity => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-
     const fn grpc_status(self) -> &'static str {
         match self {
             Self::Quota(_) => "8",
@@ -151,7 +173,7 @@ impl Cause<'_> {
     }
 }
 
-fn problem(cause: Cause<'_>, seconds: Option<u64>) -> String {
+fn problem(cause: Cause<'_>, status: StatusCode, seconds: Option<u64>) -> String {
     const TYPES: &str = "https://iana.org/assignments/http-problem-types";
     let (kind, title) = match cause {
         Cause::Quota(_) => {
@@ -162,7 +184,7 @@ fn problem(cause: Cause<'_>, seconds: Option<u64>) -> String {
             "Request cannot be satisfied due to temporary server capacity constraints",
         ),
     };
-    let status = cause.status().as_u16();
+    let status = status.as_u16();
     let mut body = format!(r#"{{"type":"{TYPES}#{kind}","title":"{title}","status":{status},"detail":"#);
     escape::json(&mut body, &cause.sentence(seconds));
     if let Cause::Quota(violated) = cause {
@@ -184,10 +206,10 @@ fn problem(cause: Cause<'_>, seconds: Option<u64>) -> String {
 }
 
 /// What Soul's clients look for is the code; its message is the same for everybody.
-fn soul(cause: Cause<'_>) -> String {
+fn soul(cause: Cause<'_>, status: StatusCode) -> String {
     let message = match cause {
         Cause::Quota(_) => "You have been restricted, please try again later!",
         Cause::Capacity => "The service is at its capacity, please try again later!",
     };
-    format!(r#"{{"code":{},"message":"{message}","data":null}}"#, cause.status().as_u16())
+    format!(r#"{{"code":{},"message":"{message}","data":null}}"#, status.as_u16())
 }

@@ -56,7 +56,7 @@ impl<S: Enter + Tell + 'static> Opened<S> {
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
         let in_flight = NonZeroUsize::new(in_flight as usize).unwrap_or(NonZeroUsize::MIN);
         let door = Gateway::new(edition, prepared, Arc::new(books), in_flight);
-        door.upstreams().iter().for_each(|upstream| upstream.start_checks(&Handle::current()));
+        door.start_checks(&Handle::current());
 
         let path = options.watched.clone().unwrap_or_default();
         let status = {

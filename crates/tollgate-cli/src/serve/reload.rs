@@ -51,8 +51,6 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
             let books = Books::new(edition.program(), &self.meters, &self.sketch);
             gateway.adopt(edition, prepared, Arc::new(books));
-            let here = tokio::runtime::Handle::current();
-            gateway.upstreams().iter().for_each(|upstream| upstream.start_checks(&here));
         }
         self.meters.reloaded();
         let generation = self.status.reloaded();

@@ -7,15 +7,18 @@ use thiserror::Error;
 use tollgate::{Bandwidth, Enter, Rate};
 use tollgate_http::{HeaderStyle, Policies, Policy, RefusalStyle, TrustedProxies};
 use tollgate_rules::{
-    ChargedLimit, Edition, Found, Program, RuleFile,
-    model::{self, Rule},
+    ChargedLimit, Edition, Found, Program, RuleCharge, RuleFile,
+    enforce::Stand,
+    model::{self, Excess, Rule},
 };
 
 /// The rules in force, and what goes with them.
 pub(super) struct Active<S: Enter> {
     pub(super) edition: Arc<Edition<S>>,
-    /// What responses tell of each charge, by its id.
+    /// What responses tell of each charge, by its id; then of every override of each named limit.
     pub(super) policies: Policies,
+    /// Where among the policies the overrides of a named limit begin, by its place in the file.
+    overrides: Vec<usize>,
     pub(super) proxies: TrustedProxies,
     pub(super) refusal: RefusalStyle,
     /// By their place in the file.
@@ -72,17 +75,33 @@ impl<S: Enter> Active<S> {
             model::RefusalStyle::Soul => RefusalStyle::Soul,
             model::RefusalStyle::Plain => RefusalStyle::Plain,
         };
-        let policies = Policies::new(style, policies(edition.program()));
+        let mut told = policies(edition.program());
+        let mut overrides = Vec::with_capacity(file.limits.len());
+        for named in &file.limits {
+            overrides.push(told.len());
+            told.extend(named.overrides.iter().map(|own| Policy::of(named.name.as_str(), &own.limit)));
+        }
+        let policies = Policies::new(style, told);
         let proxies = TrustedProxies::new(file.trusted_proxies.iter().copied());
-        Self { policies, proxies, refusal, upstreams: prepared.upstreams, ledger, edition }
+        Self { policies, overrides, proxies, refusal, upstreams: prepared.upstreams, ledger, edition }
     }
 
-    /// The slowest pace of the rules that apply.
+    /// Where the policy of a charge is among those that are told.
+    pub(super) fn policy_of(&self, stand: &Stand) -> usize {
+        let charge = || self.edition.program().charges().get(stand.charge.0);
+        match stand.own.and_then(|own| Some((own, charge()?))) {
+            Some((own, RuleCharge { limit: ChargedLimit::Named(place), .. })) => self.overrides[*place] + own,
+            _ => stand.charge.0,
+        }
+    }
+
+    /// The slowest pace of the rules that apply and are no shadows.
     pub(super) fn slowest(&self, found: &Found<'_, '_>) -> Option<Bandwidth> {
         if !self.edition.program().file().enabled {
             return None;
         }
-        let paces = found.entries().filter_map(|entry| entry.rule.bandwidth);
+        let in_force = found.entries().filter(|entry| !matches!(entry.rule.excess, Excess::Shadow));
+        let paces = in_force.filter_map(|entry| entry.rule.bandwidth);
         paces.min_by(|one, other| {
             let (one, other) = (one.rate(), other.rate());
             let times =
@@ -96,7 +115,7 @@ impl<S: Enter> Active<S> {
 fn policies(program: &Program) -> Vec<Policy> {
     let of_rule =
         program.rules().flat_map(|entry| entry.charges.iter().map(move |charge| (entry.rule, charge)));
-    let policy = |(rule, charge): (&Rule, &tollgate_rules::RuleCharge)| match charge.limit {
+    let policy = |(rule, charge): (&Rule, &RuleCharge)| match charge.limit {
         ChargedLimit::Named(place) => {
             let named = &program.file().limits[place];
             Policy::of(named.name.as_str(), &named.limit)

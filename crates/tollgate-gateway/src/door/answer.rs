@@ -9,10 +9,10 @@ use http::{
 };
 use std::time::Duration;
 use tollgate::{Enter, Status};
-use tollgate_http::problem;
+use tollgate_http::{is_grpc, problem};
 use tollgate_rules::{
-    Ruling,
-    enforce::{Outcome, Why},
+    RuleId, Ruling,
+    enforce::Why,
     model::{Attribute, Excess, Reply},
 };
 
@@ -23,34 +23,64 @@ impl<S: Enter> Active<S> {
     /// Tells a request that passed how it stands.
     pub(super) fn tell<P>(&self, ruling: &Ruling<P>, headers: &mut HeaderMap) {
         if !ruling.stands.is_empty() {
-            self.policies.allow(told(ruling), headers);
+            self.policies.allow(self.told(ruling), headers);
+        }
+    }
+
+    /// Where a refused request goes instead, if the rule that refuses sends its excess somewhere. What is incomplete is not
+    /// in excess of anything.
+    pub(super) fn diverted(&self, by: RuleId, why: &Why) -> Option<usize> {
+        match (&self.edition.program().rule(by).rule.excess, why) {
+            (Excess::Divert(other), Why::Limit { .. } | Why::Store(_)) => Some(*other),
+            _ => None,
         }
     }
 
     /// Refuses, as the first rule that refuses says.
-    pub(super) fn refuse<P>(&self, request: &HeaderMap, ruling: &Ruling<P>) -> Response<Body> {
-        let Outcome::Refused { by, why } = &ruling.outcome else { return self.overloaded(request) };
-        let excess = &self.edition.program().rule(*by).rule.excess;
-        if let Excess::Degrade(reply) = excess {
-            return spelled_out(reply, None);
-        }
+    pub(super) fn refuse<P>(
+        &self,
+        request: &HeaderMap,
+        ruling: &Ruling<P>,
+        by: RuleId,
+        why: &Why,
+    ) -> Response<Body> {
+        // A gRPC client reads no body and no status of ours.
+        let reply = match &self.edition.program().rule(by).rule.excess {
+            _ if is_grpc(request) => None,
+            Excess::Degrade(reply) if matches!(why, Why::Limit { .. } | Why::Store(_)) => {
+                return spelled_out(reply, Response::default());
+            }
+            Excess::Reject(reply) => reply.as_ref(),
+            _ => None,
+        };
+        let status = |usual| reply.map_or(usual, |reply| reply.status);
         let plain = match why {
-            Why::Limit { retry, .. } => self.policies.refusal(self.refusal, request, told(ruling), *retry),
+            Why::Limit { retry, .. } => {
+                let status = status(StatusCode::TOO_MANY_REQUESTS);
+                self.policies.refusal_as(status, self.refusal, request, self.told(ruling), *retry)
+            }
+            Why::Store(_) => {
+                let status = status(StatusCode::SERVICE_UNAVAILABLE);
+                self.refusal.reduced_capacity_as(status, request, Some(SOON))
+            }
             Why::Missing(attribute) => {
                 let detail = format!("the request has no {}", named(attribute));
-                problem(StatusCode::BAD_REQUEST, "Incomplete request", &detail)
+                return problem(StatusCode::BAD_REQUEST, "Incomplete request", &detail).map(Body::full);
             }
-            Why::Length => problem(
-                StatusCode::LENGTH_REQUIRED,
-                "Length required",
-                "the request must tell the length of its body in Content-Length",
-            ),
-            Why::Store(_) => self.refusal.reduced_capacity(request, Some(SOON)),
+            Why::Length => {
+                let detail = "the request must tell the length of its body in Content-Length";
+                return problem(StatusCode::LENGTH_REQUIRED, "Length required", detail).map(Body::full);
+            }
         };
-        match excess {
-            Excess::Reject(Some(reply)) => spelled_out(reply, Some(plain)),
-            _ => plain.map(Body::full),
+        match reply {
+            Some(reply) => spelled_out(reply, plain),
+            None => plain.map(Body::full),
         }
+    }
+
+    /// How the charges stand, each with its place among the policies.
+    fn told<'r, P>(&'r self, ruling: &'r Ruling<P>) -> impl Iterator<Item = (usize, &'r Status)> + Clone {
+        ruling.stands.iter().map(|stand| (self.policy_of(stand), &stand.status))
     }
 
     /// There is more to do than the gateway is allowed to.
@@ -64,14 +94,9 @@ impl<S: Enter> Active<S> {
     }
 }
 
-/// How the charges stand, each with its place among the policies.
-fn told<P>(ruling: &Ruling<P>) -> impl Iterator<Item = (usize, &Status)> + Clone {
-    ruling.stands.iter().map(|stand| (stand.charge.0, &stand.status))
-}
-
 /// An answer that the file spells out; where it leaves the body out, that of `plain` is sent.
-fn spelled_out(reply: &Reply, plain: Option<Response<Bytes>>) -> Response<Body> {
-    let mut response = plain.unwrap_or_default();
+fn spelled_out(reply: &Reply, plain: Response<Bytes>) -> Response<Body> {
+    let mut response = plain;
     *response.status_mut() = reply.status;
     if let Some(body) = &reply.body {
         *response.body_mut() = Bytes::copy_from_slice(body.as_bytes());
@@ -79,9 +104,10 @@ fn spelled_out(reply: &Reply, plain: Option<Response<Bytes>>) -> Response<Body> 
         if let Ok(kind) = HeaderValue::from_str(kind) {
             response.headers_mut().insert(CONTENT_TYPE, kind);
         }
-    } else if let Some(kind) = reply.content_type.as_deref().and_then(|kind| HeaderValue::from_str(kind).ok())
-    {
-        response.headers_mut().insert(CONTENT_TYPE, kind);
+    }
+    if matches!(reply.status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED) {
+        *response.body_mut() = Bytes::new();
+        response.headers_mut().remove(CONTENT_TYPE);
     }
     // Whoever is told that all is well has nothing to come back for.
     if reply.status.is_success() {

@@ -25,15 +25,15 @@ use http_body::Body as _;
 use std::{
     borrow::Cow,
     num::NonZeroUsize,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
+use tokio::runtime::Handle;
 use tollgate::{Bandwidth, Enter};
 use tollgate_net::Ceiling;
 use tollgate_rules::{
     Edition, RouteId, Ruling,
     enforce::{self, Outcome},
-    model::Excess,
 };
 
 /// The gateway: rules, and the upstreams behind them.
@@ -44,6 +44,8 @@ pub struct Gateway<S: Enter> {
 struct Inner<S: Enter> {
     active: ArcSwap<Active<S>>,
     in_flight: Ceiling,
+    /// Where upstreams are asked if they are well, once they are.
+    checks: OnceLock<Handle>,
 }
 
 /// What the rules say of a request, with nothing of the request in it.
@@ -65,12 +67,23 @@ impl<S: Enter + 'static> Gateway<S> {
     ) -> Self {
         let active = Active::new(edition, prepared, ledger);
         let in_flight = Ceiling::new(max_in_flight);
-        Self { inner: Arc::new(Inner { active: ArcSwap::from_pointee(active), in_flight }) }
+        let active = ArcSwap::from_pointee(active);
+        Self { inner: Arc::new(Inner { active, in_flight, checks: OnceLock::new() }) }
+    }
+
+    /// Asks the upstreams if they are well, as the file says: those of the rules in force, and of all that follow.
+    pub fn start_checks(&self, runtime: &Handle) {
+        let runtime = self.inner.checks.get_or_init(|| runtime.clone());
+        self.inner.active.load().upstreams.iter().for_each(|upstream| upstream.start_checks(runtime));
     }
 
     /// Goes on with other rules. Requests under way end by those they began with.
     pub fn adopt(&self, edition: Arc<Edition<S>>, prepared: Prepared, ledger: Arc<dyn Ledger>) {
-        self.inner.active.store(Arc::new(Active::new(edition, prepared, ledger)));
+        let active = Active::new(edition, prepared, ledger);
+        if let Some(runtime) = self.inner.checks.get() {
+            active.upstreams.iter().for_each(|upstream| upstream.start_checks(runtime));
+        }
+        self.inner.active.store(Arc::new(active));
     }
 
     /// What is needed of a file beside its rules; pools and health of servers that stay are kept. Nothing changes yet.
@@ -107,7 +120,7 @@ impl<S: Enter + 'static> Gateway<S> {
         client.client_ip = active.proxies.client(client.peer.ip(), request.headers());
         client.trusted = active.proxies.trusts(client.peer.ip());
 
-        let Some(verdict) = decide(&active, &request, &client).await else {
+        let Some(mut verdict) = decide(&active, &request, &client).await else {
             let response = active.no_route(request.headers());
             active.ledger.answered(&Answered {
                 route: None,
@@ -120,10 +133,10 @@ impl<S: Enter + 'static> Gateway<S> {
         let route = active.edition.program().route(verdict.route);
         let (upstream, passed) = match &verdict.ruling.outcome {
             Outcome::Pass { .. } => (route.upstream, true),
-            Outcome::Refused { by, .. } => match &active.edition.program().rule(*by).rule.excess {
-                Excess::Divert(other) => (*other, false),
-                _ => {
-                    let mut response = active.refuse(request.headers(), &verdict.ruling);
+            Outcome::Refused { by, why } => match active.diverted(*by, why) {
+                Some(other) => (other, false),
+                None => {
+                    let mut response = active.refuse(request.headers(), &verdict.ruling, *by, why);
                     let took = begun.elapsed();
                     active.ledger.answered(&Answered {
                         route: Some(verdict.route),
@@ -139,9 +152,9 @@ impl<S: Enter + 'static> Gateway<S> {
         if let Some(path) = verdict.path {
             rewrite(&mut request, &path);
         }
-        let mut ruling = verdict.ruling;
-        // From here on, so that slots are renewed while upstream takes its time.
-        let holding = Holding::new(std::mem::take(&mut ruling.permits));
+        // Slots are renewed from here on: a server may take longer to answer than they are held for.
+        let permits = std::mem::take(&mut verdict.ruling.permits);
+        let holding = (!permits.is_empty()).then(|| Holding::new(permits));
         let asked = Instant::now();
         let forwarded =
             forward(request, &client, &active.upstreams[upstream], &ForwardOptions::default()).await;
@@ -157,7 +170,7 @@ impl<S: Enter + 'static> Gateway<S> {
             took: begun.elapsed(),
         });
         if passed {
-            active.tell(&ruling, response.headers_mut());
+            active.tell(&verdict.ruling, response.headers_mut());
         }
         if let Some(bandwidth) = verdict.bandwidth {
             response = response.map(|body| body.pace(bandwidth));

@@ -1,6 +1,6 @@
 //! A set let in, whether Redis answers or not.
 
-use super::{TurnError, permit::RedisPermit};
+use super::{TurnError, permit::RedisPermit, wait::Room};
 use crate::{limit::RedisLimit, store::RedisStore};
 use std::{sync::Arc, time::Duration};
 use tollgate::{Charge, Decision, Enter, Entered, Retry, SetStatus, Status, StoreError};
@@ -18,7 +18,7 @@ impl Enter for RedisStore {
         };
         let in_time: Vec<_> =
             charges.iter().map(|charge| charge.up_to(charge.up_to.unwrap_or_else(|| own(charge)))).collect();
-        match Self::enter(self, &in_time, Duration::MAX).await {
+        match self.enter_for(&in_time, Duration::MAX, Room::AsSaid).await {
             Ok(permit) => Ok(Entered::In(permit)),
             Err(TurnError::Refused(status)) => Ok(Entered::Refused(status)),
             Err(TurnError::TimedOut) => Ok(Entered::Refused(timed_out(&self.peek(charges).await?))),

@@ -30,8 +30,19 @@ enum Turn {
 struct Refuser {
     bucket: Vec<u8>,
     books: bool,
+    /// Whether its charge waits for the limit's own pace and nothing else.
+    paced: bool,
     /// How long its charge may wait.
     patience: Duration,
+}
+
+/// What is waited for where a limit with a pace of its own has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Until there is some.
+    Awaited,
+    /// Only as long as the charge says: the pace is for those who fit.
+    AsSaid,
 }
 
 impl RedisStore {
@@ -57,7 +68,7 @@ impl RedisStore {
     /// # Errors
     /// Where no turn comes in time, or Redis does not answer.
     pub async fn wait(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<(), TurnError> {
-        let (turn, _) = self.turn(charges, up_to).await?;
+        let (turn, _) = self.turn(charges, up_to, Room::Awaited).await?;
         // It has come, so what it charged is spent; slots are not held.
         let (_, _, booked) = turn.into_parts();
         drop(booked);
@@ -73,7 +84,16 @@ impl RedisStore {
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
     ) -> Result<RedisPermit, TurnError> {
-        let (turn, waited) = self.turn(charges, up_to).await?;
+        self.enter_for(charges, up_to, Room::Awaited).await
+    }
+
+    pub(super) async fn enter_for(
+        &self,
+        charges: &[Charge<'_, RedisLimit>],
+        up_to: Duration,
+        room: Room,
+    ) -> Result<RedisPermit, TurnError> {
+        let (turn, waited) = self.turn(charges, up_to, room).await?;
         Ok(RedisPermit::new(turn, waited))
     }
 
@@ -83,6 +103,7 @@ impl RedisStore {
         &self,
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
+        room: Room,
     ) -> Result<(RedisReservation, Duration), TurnError> {
         let begun = self.now();
         let mut deadline = begun + up_to;
@@ -106,7 +127,9 @@ impl RedisStore {
                     Turn::Refused(status, refuser) => (status, refuser),
                 };
                 let after = match status.decision() {
-                    _ if refuser.books => return Err(TurnError::Refused(status)),
+                    _ if refuser.books || (room == Room::AsSaid && refuser.paced) => {
+                        return Err(TurnError::Refused(status));
+                    }
                     Decision::Deny(Retry::After(after)) => after.max(Duration::from_micros(1)),
                     Decision::Deny(Retry::WhenReleased) => pause,
                     _ => return Err(TurnError::Refused(status)),
@@ -155,8 +178,10 @@ impl RedisStore {
         let status = set_status(&standings, &part_of, Some(permit));
         if let Some(by) = status.denied_by() {
             let part = &parts[part_of[by]];
+            // A charge that waits for its limit's pace, however long, and does not say how long for room.
+            let paced = part.edition.waits() && patience[part_of[by]].is_none_or(|own| own >= LONGEST_WAIT);
             let patience = patience[part_of[by]].map_or(Duration::MAX, Duration::from_micros);
-            let refuser = Refuser { bucket: part.key.to_vec(), books: part.edition.books(), patience };
+            let refuser = Refuser { bucket: part.key.to_vec(), books: part.edition.books(), paced, patience };
             return Ok(Turn::Refused(status, refuser));
         }
         let wait = match status.decision() {

@@ -25,6 +25,10 @@ pub(super) struct Plan<S: Store> {
     pub(super) up_to: Option<Duration>,
     /// Whether a turn may come later, or slots are held.
     pub(super) enters: bool,
+    /// Whether the limit, or that of some keys, has a pace of its own: a turn may come later whatever the rule says.
+    pub(super) paced: bool,
+    /// Whether slots are held.
+    pub(super) holds: bool,
 }
 
 /// A limit, and the same for keys with numbers of their own.
@@ -89,12 +93,17 @@ impl<S: Store> Edition<S> {
     }
 
     /// The limit that a charge is on, for a key.
-    pub(super) fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
-        let other = match charge.limit {
+    fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
+        let own = match charge.limit {
             ChargedLimit::Named(place) => self.program.override_of(place, key),
             ChargedLimit::Inline(_) => None,
         };
-        self.plans[charge.id.0].handles.of(other)
+        self.handle_of(charge, own)
+    }
+
+    /// The limit that a charge is on, where the key has these numbers of its own.
+    pub(super) fn handle_of(&self, charge: &RuleCharge, own: Option<usize>) -> &S::Limit {
+        self.plans[charge.id.0].handles.of(own)
     }
 
     /// What the file says of the limit that a charge is on.
@@ -116,12 +125,15 @@ impl<S: Store> Plan<S> {
         handle: impl Fn(&str) -> Result<S::Limit, EnforceError>,
     ) -> Result<Self, EnforceError> {
         let rule = entry.rule;
-        let (handles, limit) = match charge.limit {
-            ChargedLimit::Named(place) => (named[place].clone(), &program.file().limits[place].limit),
+        let (handles, limit, own) = match charge.limit {
+            ChargedLimit::Named(place) => {
+                let limit = &program.file().limits[place];
+                (named[place].clone(), &limit.limit, limit.overrides.as_slice())
+            }
             ChargedLimit::Inline(place) => {
                 let route = entry.route.map(|route| program.route(route).name.as_str());
                 let base = handle(&limits::of_inline(route, &rule.name, charge.place))?;
-                (Handles { base, overrides: Vec::new() }, &program.inline_limits()[place].limit)
+                (Handles { base, overrides: Vec::new() }, &program.inline_limits()[place].limit, &[][..])
             }
         };
         let handles = match rule.on_failure {
@@ -133,9 +145,10 @@ impl<S: Store> Plan<S> {
             _ => None,
         };
         // A leaky bucket's delay waits by itself.
-        let has_pace = matches!(limit.numbers(), Numbers::Bucket(it) if !it.books);
-        let enters = up_to.is_some() || has_pace || matches!(limit, Limit::Concurrency(_));
-        Ok(Self { handles, up_to, enters })
+        let has_pace = |limit: &Limit| matches!(limit.numbers(), Numbers::Bucket(it) if !it.books);
+        let paced = has_pace(limit) || own.iter().any(|own| has_pace(&own.limit));
+        let holds = matches!(limit, Limit::Concurrency(_));
+        Ok(Self { handles, up_to, enters: up_to.is_some() || paced || holds, paced, holds })
     }
 }
 

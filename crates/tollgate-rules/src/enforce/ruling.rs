@@ -67,6 +67,8 @@ pub enum Why {
 pub struct Stand {
     /// Which charge.
     pub charge: ChargeId,
+    /// Which of its limit's overrides holds for its key, by its place; the limit itself where `None`.
+    pub own: Option<usize>,
     /// How many units it is for.
     pub units: u32,
     /// How it stands.
@@ -94,9 +96,17 @@ pub enum Body {
 /// A set of charges that is being put together.
 #[derive(Default)]
 struct Gathered<'f> {
-    charges: SmallVec<[(&'f RuleCharge, u32); 4]>,
+    charges: SmallVec<[Due<'f>; 4]>,
     keys: SmallVec<[KeyValues<'f>; 4]>,
     enters: bool,
+    paced: bool,
+}
+
+/// A charge that is due.
+struct Due<'f> {
+    charge: &'f RuleCharge,
+    units: u32,
+    own: Option<usize>,
 }
 
 /// What a set came to: how its charges stand, and what it holds.
@@ -111,6 +121,9 @@ trait Manner<S: Store> {
     /// What is held until the request is done.
     type Permit: Send + Sync;
 
+    /// Whether it sleeps until the turn comes.
+    const SLEEPS: bool;
+
     fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], enters: bool)
     -> impl Answer<Told<Self::Permit>>;
 }
@@ -123,6 +136,8 @@ enum AtOnce {}
 
 impl<S: Enter> Manner<S> for InTurn {
     type Permit = S::Permit;
+
+    const SLEEPS: bool = true;
 
     async fn ask(
         store: &Arc<S>,
@@ -146,6 +161,8 @@ impl<S: Enter> Manner<S> for InTurn {
 
 impl<S: Store> Manner<S> for AtOnce {
     type Permit = ();
+
+    const SLEEPS: bool = false;
 
     async fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], _: bool) -> Result<Told<()>, StoreError> {
         let status = store.check(charges).await?;
@@ -201,8 +218,8 @@ impl<S: Store> Edition<S> {
                 ruling.permits.extend(told.held);
             }
             Err(error) => {
-                if let Some((first, _)) = set.charges.first() {
-                    ruling.outcome = Outcome::Refused { by: first.rule, why: Why::Store(error) };
+                if let Some(first) = set.charges.first() {
+                    ruling.outcome = Outcome::Refused { by: first.charge.rule, why: Why::Store(error) };
                 }
                 return ruling;
             }
@@ -224,17 +241,47 @@ impl<S: Store> Edition<S> {
         let mut set = Gathered::default();
         let refused_by = match self.gather(found, rule, body, &mut set) {
             Err(_) => self.program.rule(rule).charges.first().map(|charge| charge.id),
-            Ok(()) => match self.ask::<M>(&set).await {
-                Ok(None) => None,
-                Ok(Some(told)) => {
-                    ruling.permits.extend(told.held);
-                    told.status.denied_by().map(|by| set.charges[by].0.id)
+            Ok(()) if set.charges.is_empty() => None,
+            Ok(()) => match self.watch::<M>(&set).await {
+                Ok((refused_by, held)) => {
+                    ruling.permits.extend(held);
+                    refused_by.map(|by| set.charges[by].charge.id)
                 }
                 // A shadow rule whose store fails says nothing.
                 Err(_) => return,
             },
         };
         ruling.shadows.push(Shadow { rule, refused_by });
+    }
+
+    /// Makes the charges of a shadow rule, and holds its slots; nothing of it ever sleeps. Which charge refuses, if one does.
+    async fn watch<M: Manner<S>>(
+        &self,
+        set: &Gathered<'_>,
+    ) -> Result<(Option<usize>, Option<M::Permit>), StoreError> {
+        let texts = set.texts();
+        let charges = self.charges(set, &texts);
+        if !(M::SLEEPS && set.paced) {
+            let told = M::ask(&self.store, &charges, set.enters).await?;
+            return Ok((told.status.denied_by(), told.held));
+        }
+        // Whoever enters sleeps until a turn comes that has a pace, so slots are entered alone, and are given back where the
+        // others refuse.
+        let holds = |at: &usize| self.plans[set.charges[*at].charge.id.0].holds;
+        let (slots, others): (Vec<_>, Vec<_>) = (0..charges.len()).partition(holds);
+        let these = |places: &[usize]| places.iter().map(|at| charges[*at]).collect::<Vec<_>>();
+        let mut held = None;
+        if !slots.is_empty() {
+            let told = M::ask(&self.store, &these(&slots), true).await?;
+            if let Some(by) = told.status.denied_by() {
+                return Ok((Some(slots[by]), None));
+            }
+            held = told.held;
+        }
+        match self.store.check(&these(&others)).await?.denied_by() {
+            Some(by) => Ok((Some(others[by]), None)),
+            None => Ok((None, held)),
+        }
     }
 
     fn is_shadow(&self, rule: RuleId) -> bool {
@@ -260,9 +307,10 @@ impl<S: Store> Edition<S> {
                 (Units::Unannounced, Body::Known) => 0,
                 (Units::Unannounced, Body::Open) => return Err(Why::Length),
             };
-            set.charges.push((charge, units));
+            set.charges.push(Due { charge, units, own: found.override_of(charge, &key) });
             set.keys.push(key);
             set.enters |= self.plans[charge.id.0].enters;
+            set.paced |= self.plans[charge.id.0].paced;
         }
         Ok(())
     }
@@ -272,22 +320,37 @@ impl<S: Store> Edition<S> {
         if set.charges.is_empty() {
             return Ok(None);
         }
-        let texts: SmallVec<[KeyTexts<'_>; 4]> = set.keys.iter().map(KeyValues::texts).collect();
-        let mut charges: SmallVec<[Charge<'_, S::Limit>; 4]> = SmallVec::new();
-        for ((charge, units), texts) in set.charges.iter().zip(&texts) {
-            let (limit, up_to) = (self.limit_of(charge, texts.key()), self.plans[charge.id.0].up_to);
-            charges.push(Charge { limit, key: texts.key(), cost: *units, up_to });
-        }
+        let texts = set.texts();
+        let charges = self.charges(set, &texts);
         M::ask(&self.store, &charges, set.enters).await.map(Some)
+    }
+
+    fn charges<'c>(
+        &'c self,
+        set: &Gathered<'_>,
+        texts: &'c [KeyTexts<'_>],
+    ) -> SmallVec<[Charge<'c, S::Limit>; 4]> {
+        let charge = |(due, texts): (&Due<'_>, &'c KeyTexts<'_>)| {
+            let (limit, up_to) = (self.handle_of(due.charge, due.own), self.plans[due.charge.id.0].up_to);
+            Charge { limit, key: texts.key(), cost: due.units, up_to }
+        };
+        set.charges.iter().zip(texts).map(charge).collect()
     }
 }
 
 impl Gathered<'_> {
+    fn texts(&self) -> SmallVec<[KeyTexts<'_>; 4]> {
+        self.keys.iter().map(KeyValues::texts).collect()
+    }
+
     fn stands(&self, status: &SetStatus) -> SmallVec<[Stand; 4]> {
-        let stands = self.charges.iter().zip(status.statuses());
-        stands
-            .map(|((charge, units), status)| Stand { charge: charge.id, units: *units, status: *status })
-            .collect()
+        let stand = |(Due { charge, units, own }, status): (&Due<'_>, &Status)| Stand {
+            charge: charge.id,
+            own: *own,
+            units: *units,
+            status: *status,
+        };
+        self.charges.iter().zip(status.statuses()).map(stand).collect()
     }
 }
 
@@ -295,6 +358,6 @@ impl Gathered<'_> {
 fn refusal(set: &Gathered<'_>, status: &SetStatus) -> Option<Outcome> {
     let Decision::Deny(retry) = status.decision() else { return None };
     let first = status.statuses().iter().position(Status::is_deny).or(status.denied_by())?;
-    let (charge, _) = set.charges.get(first)?;
+    let charge = set.charges.get(first)?.charge;
     Some(Outcome::Refused { by: charge.rule, why: Why::Limit { charge: charge.id, retry } })
 }

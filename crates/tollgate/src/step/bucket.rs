@@ -152,6 +152,11 @@ impl Bucket {
         from_words(words).max(self.unseen).max(now)
     }
 
+    /// How long the last that fits waits.
+    pub(crate) fn longest_pace(&self) -> u64 {
+        self.nanos(self.credits(self.capacity - self.free))
+    }
+
     fn credits(&self, units: u32) -> u128 {
         u128::from(units) * u128::from(self.price)
     }

@@ -261,6 +261,14 @@ impl Step {
         }
     }
 
+    /// The longest that a charge which fits waits for the limit's own pace, in nanoseconds: what does not fit would start later.
+    pub(crate) fn longest_pace(&self) -> u64 {
+        match self {
+            Self::Bucket(_, bucket) if matches!(bucket.overbooks, Overbooks::No) => bucket.longest_pace(),
+            _ => 0,
+        }
+    }
+
     /// The most that the limit gives at once.
     pub(crate) fn limit(&self) -> u32 {
         self.ask(&self.unseen(), &Ask { at: Moment::default(), cost: 0, up_to: None }).status.limit

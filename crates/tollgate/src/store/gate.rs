@@ -60,9 +60,10 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
         Wait::of(At::Shared(Arc::clone(self)), self.order(charges))
     }
 
-    /// As [`enter_owned`](Self::enter_owned), where a charge waits only as long as it or its limit says, as in a check.
+    /// As [`enter_owned`](Self::enter_owned), where a charge waits only as long as it or its limit says, as in a check: for a
+    /// pace, and not for room.
     pub(super) fn enter_in_time<'a>(self: &Arc<Self>, charges: &[Charge<'_>]) -> Wait<'a, Self, Permit<'a>> {
-        let own = |charge: &Charge<'_>| Duration::from_nanos(charge.limit.0.numbers.step().patience());
+        let own = |charge: &Charge<'_>| Duration::from_nanos(charge.limit.0.numbers.step().longest_pace());
         let charges = charges.iter().map(|charge| charge.up_to(charge.up_to.unwrap_or_else(|| own(charge))));
         self.enter_owned(&charges.collect::<Vec<_>>())
     }

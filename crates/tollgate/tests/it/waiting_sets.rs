@@ -4,7 +4,11 @@ use crate::{
     by_hand::{SECOND, bucket, log, store},
     tasks::Tasks,
 };
-use tollgate::{Align, Charge, Decision, FixedWindow, SlidingLog, Status, WaitError};
+use std::{sync::Arc, time::Duration};
+use tollgate::{
+    Align, Charge, Decision, Delay, Enter, Entered, FixedWindow, LeakyBucket, Rate, SlidingLog, Status, Time,
+    WaitError,
+};
 
 #[test]
 fn a_set_is_charged_when_all_of_it_can_be() {
@@ -196,4 +200,37 @@ fn whoever_passed_is_told_that_it_passed() {
     let passed = tasks.done.pop().unwrap().2.unwrap();
     assert_eq!(passed.waited(), SECOND);
     assert_eq!(passed.statuses()[0].decision(), Decision::Allow);
+}
+
+/// Whoever enters without saying how long fares as in a check: a leaky bucket's pace is waited for, room is not.
+#[test]
+fn who_enters_waits_for_a_pace_and_not_for_room() {
+    for (rate, capacity, delay) in [(1, 3, 1), (7, 5, 2), (999_983, 4, 1), (3, 4, 4)] {
+        let limit = LeakyBucket::new(Rate::per_second(rate).unwrap(), capacity).unwrap();
+        let limit = limit.with_delay(Delay::After(delay)).unwrap();
+        let ((checked, _), (entered, clock)) = (store(), store());
+        let (one, other) = (checked.add(limit).unwrap(), entered.add(limit).unwrap());
+        let entered = Arc::new(entered);
+        let mut tasks = Tasks::on(&clock);
+        let mut told = Vec::new();
+        for _ in 0..capacity + 2 {
+            told.push(checked.check_one(&Charge::new(&one, ())).unwrap().decision());
+            tasks.start(async { Enter::enter(&entered, &[Charge::new(&other, ())]).await.unwrap() });
+        }
+        tasks.finish();
+        tasks.done.sort_by_key(|(task, ..)| *task);
+        for ((_, at, entered), told) in tasks.done.iter().zip(told) {
+            let (is_in, in_so_long) = (matches!(entered, Entered::In(_)), *at - Time::ZERO);
+            match told {
+                Decision::Allow => assert!(is_in && in_so_long.is_zero()),
+                // A hint is rounded up to a microsecond, sleep is not.
+                Decision::Wait(wait) => assert!(is_in && wait - in_so_long < Duration::from_micros(1)),
+                _ => assert!(!is_in && in_so_long.is_zero(), "refused after {in_so_long:?}"),
+            }
+        }
+        assert_eq!(
+            tasks.done.iter().filter(|(.., it)| matches!(it, Entered::In(_))).count(),
+            capacity as usize
+        );
+    }
 }

@@ -1,0 +1,218 @@
+//! Several gateways on one Redis: one limit between them, and what becomes of requests when Redis goes away.
+
+use crate::stage::{Stage, get, one_rule};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use testkit::{Arrivals, RedisServer, Seen, eventually};
+use tollgate_redis::RedisStore;
+
+/// How long Redis may take here: more than a busy machine needs.
+const TIMEOUT: Duration = Duration::from_millis(150);
+
+fn gateway(redis: &RedisServer, rules: &str) -> Stage<RedisStore> {
+    let store = RedisStore::builder(&redis.url()).timeout(TIMEOUT).nodes(2).open().expect("a store");
+    Stage::open(Arc::new(store), rules)
+}
+
+fn passed(seen: &[Seen]) -> usize {
+    seen.iter().filter(|seen| seen.status() == 200).count()
+}
+
+#[test]
+fn two_gateways_admit_the_limit_between_them() {
+    let redis = RedisServer::start();
+    let rules = one_rule(
+        "limits: [ { fixed_window: { limit: 120, window: 5000d, align: epoch }, key: [] }, { fixed_window: { limit: 1000, window: 5000d }, key: [ip] } ], on_failure: closed",
+    );
+    let (one, other) = (gateway(&redis, &rules), gateway(&redis, &rules));
+    let crowd = Arrivals::at_ms((0..150).map(|number| number * 2));
+    let (here, there) = thread::scope(|scope| {
+        let here = scope.spawn(|| crowd.play(one.address()));
+        let there = scope.spawn(|| crowd.play(other.address()));
+        (here.join().expect("a play"), there.join().expect("a play"))
+    });
+    assert_eq!(passed(&here) + passed(&there), 120);
+    assert!(passed(&here) > 0 && passed(&there) > 0);
+    assert_eq!(one.up.asked().len() + other.up.asked().len(), 120);
+    let refused = here.iter().find(|seen| seen.status() != 200).expect("some are refused");
+    assert_eq!(refused.status(), 429);
+    assert!(refused.header("retry-after").is_some());
+    // A third that comes later knows what the others let in.
+    assert_eq!(gateway(&redis, &rules).get("/").status(), 429);
+}
+
+/// Slots are the fleet's, and come back from whichever gateway held them.
+#[test]
+fn two_gateways_share_slots() {
+    let redis = RedisServer::start();
+    let rules = one_rule("limits: [ { concurrency: { limit: 3 }, key: [] } ], on_failure: closed");
+    let (one, other) = (gateway(&redis, &rules), gateway(&redis, &rules));
+    let address = one.address();
+    let held = thread::spawn(move || Arrivals::at_once(3).each(|it| it.path("/?delay=1500")).play(address));
+    eventually("three in flight", || (one.up.in_flight() == 3).then_some(()));
+    assert_eq!(other.get("/").status(), 429);
+    assert_eq!(passed(&held.join().expect("a play")), 3);
+    one.rests();
+    eventually("a slot to be back", || (other.get("/").status() == 200).then_some(()));
+}
+
+/// The pace is waited for, room is not: as in memory.
+#[test]
+fn two_gateways_share_a_queue() {
+    let redis = RedisServer::start();
+    let rules = one_rule(
+        "limits: [ { leaky_bucket: { rate: 2/s, capacity: 4, delay: 1 }, key: [] } ], on_failure: closed",
+    );
+    let (one, other) = (gateway(&redis, &rules), gateway(&redis, &rules));
+    assert_eq!((one.get("/").status(), other.get("/").status()), (200, 200));
+    thread::sleep(Duration::from_millis(1_100));
+    let (here, there) = thread::scope(|scope| {
+        let here = scope.spawn(|| Arrivals::at_once(5).play(one.address()));
+        let there = scope.spawn(|| Arrivals::at_once(5).play(other.address()));
+        (here.join().expect("a play"), there.join().expect("a play"))
+    });
+    let all: Vec<_> = here.iter().chain(&there).collect();
+    let mut waits: Vec<_> =
+        all.iter().filter(|seen| seen.status() == 200).map(|seen| seen.waited().as_millis()).collect();
+    waits.sort_unstable();
+    assert_eq!(waits.len(), 4, "{waits:?}");
+    for (wait, expected) in waits.iter().zip([0, 500, 1_000, 1_500]) {
+        assert!(*wait >= expected.max(100) - 100 && *wait < expected + 400, "{waits:?}");
+    }
+    let refused: Vec<_> = all.iter().filter(|seen| seen.status() == 429).collect();
+    assert_eq!(refused.len(), 6);
+    assert!(refused.iter().all(|seen| seen.waited() < Duration::from_millis(400)), "at once");
+}
+
+const POLICIES: &str = "
+routes:
+  - { name: open, when: { path: /open }, upstream: up, rules: [ { name: a, on_failure: open, limits: [ { fixed_window: { limit: 100000, window: 5000d }, key: [] } ] } ] }
+  - { name: closed, when: { path: /closed }, upstream: up, rules: [ { name: a, on_failure: closed, limits: [ { fixed_window: { limit: 100000, window: 5000d }, key: [] } ] } ] }
+  - { name: local, when: { path: /local }, upstream: up, rules: [ { name: a, on_failure: local, limits: [ { fixed_window: { limit: 24, window: 5000d }, key: [header.k] } ] } ] }
+  - { name: slots, when: { path: /slots }, upstream: up, rules: [ { name: a, on_failure: open, limits: [ { concurrency: { limit: 100000 }, key: [] } ] } ] }
+";
+
+/// What came of the requests of one phase.
+#[derive(Default)]
+struct Phase {
+    statuses: BTreeMap<(&'static str, u16), usize>,
+    slowest: Duration,
+}
+
+struct Load<'a> {
+    stage: &'a Stage<RedisStore>,
+    phase: Mutex<Phase>,
+    stop: AtomicBool,
+}
+
+impl Load<'_> {
+    /// Asks each path in turn until told to stop.
+    fn run(&self) {
+        while !self.stop.load(SeqCst) {
+            for path in ["/open", "/closed", "/slots"] {
+                let seen = self.stage.get(path);
+                let (status, took) = (seen.status(), seen.took());
+                let mut phase = self.phase.lock().expect("nobody panics");
+                *phase.statuses.entry((path, status)).or_default() += 1;
+                phase.slowest = phase.slowest.max(took);
+            }
+        }
+    }
+
+    /// What came since the last time.
+    fn take(&self) -> Phase {
+        std::mem::take(&mut self.phase.lock().expect("nobody panics"))
+    }
+}
+
+impl Phase {
+    fn count(&self, path: &str, status: u16) -> usize {
+        self.statuses
+            .iter()
+            .filter(|((it, code), _)| *it == path && *code == status)
+            .map(|(_, count)| count)
+            .sum()
+    }
+}
+
+/// Redis is killed under load and started again: nobody waits longer than the timeout, everybody is treated as their rule says,
+/// and afterwards all is as before.
+#[test]
+fn an_outage_is_dealt_with_as_each_rule_says() {
+    let redis = RedisServer::start();
+    let stage = gateway(&redis, POLICIES);
+    assert_eq!(stage.statuses([get("/open"), get("/closed"), get("/local"), get("/slots")]), [200; 4]);
+    let load = Load { stage: &stage, phase: Mutex::default(), stop: AtomicBool::new(false) };
+    let (well, out) = thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| load.run());
+        }
+        thread::sleep(Duration::from_millis(400));
+        let well = load.take();
+        redis.kill();
+        // Those that were asked while it went away are of neither phase.
+        eventually("the outage to be noticed", || (stage.get("/closed").status() != 200).then_some(()));
+        thread::sleep(TIMEOUT);
+        let going = load.take();
+        thread::sleep(Duration::from_millis(700));
+        let out = load.take();
+        let local = (0..40).filter(|_| stage.ask(get("/local").header("k", "new")).status() == 200).count();
+        assert_eq!(local, 12, "half of the limit, for there are two nodes");
+        let refused = stage.get("/closed");
+        assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")), "{}", refused.text());
+        assert!(going.slowest < TIMEOUT + Duration::from_secs(1), "{:?}", going.slowest);
+        redis.restart();
+        eventually("recovery", || (stage.get("/closed").status() == 200).then_some(()));
+        load.take();
+        thread::sleep(Duration::from_millis(300));
+        let back = load.take();
+        load.stop.store(true, SeqCst);
+        assert!(back.count("/closed", 200) > 0);
+        (well, out)
+    });
+    for path in ["/open", "/closed", "/slots"] {
+        assert!(well.count(path, 200) > 0, "{path}");
+        assert_eq!(well.count(path, 429), 0, "{path}");
+        assert!(well.count(path, 200) + out.count(path, 200) > 0);
+    }
+    let both = |path| (out.count(path, 200) > 0, out.count(path, 429) > 0);
+    assert_eq!(both("/open"), (true, false), "{:?}", out.statuses);
+    assert_eq!(both("/slots"), (true, false), "{:?}", out.statuses);
+    assert_eq!(both("/closed"), (false, true), "{:?}", out.statuses);
+    let kinds: Vec<_> = out.statuses.keys().filter(|(_, status)| !matches!(status, 200 | 429)).collect();
+    assert!(kinds.is_empty(), "{kinds:?}");
+    assert!(out.slowest < TIMEOUT + Duration::from_secs(1), "{:?}", out.slowest);
+}
+
+/// A Redis that hangs costs a few requests its timeout, and the others nothing.
+#[test]
+fn a_redis_that_hangs_delays_nobody_for_longer_than_the_timeout() {
+    let redis = RedisServer::start();
+    let stage = gateway(&redis, POLICIES);
+    assert_eq!(stage.statuses([get("/open"), get("/closed"), get("/slots")]), [200; 3]);
+    redis.pause();
+    let begun = Instant::now();
+    let mut took = Vec::new();
+    for _ in 0..30 {
+        for path in ["/open", "/slots"] {
+            let seen = stage.get(path);
+            assert_eq!(seen.status(), 200);
+            took.push(seen.took());
+        }
+    }
+    took.sort_unstable();
+    let slowest = took.last().copied().unwrap_or_default();
+    assert!(slowest < TIMEOUT + Duration::from_secs(1), "{slowest:?}");
+    assert!(took[took.len() / 2] < TIMEOUT / 2, "most wait for nothing: {took:?}");
+    assert_eq!(stage.get("/closed").status(), 429);
+    redis.resume();
+    eventually("recovery", || (stage.get("/closed").status() == 200).then_some(()));
+    println!("60 requests in {:?}, the slowest took {slowest:?}", begun.elapsed());
+}

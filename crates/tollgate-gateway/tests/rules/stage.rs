@@ -1,0 +1,129 @@
+//! What the tests play on: a gateway with a rule file, a store whose clock stands still, and two upstreams behind it.
+
+use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
+use testkit::{Arrival, Arrivals, Canned, Seen, Upstream, eventually};
+use tollgate::{Bounds, Charge, Enter, Key, ManualClock, MemoryStore};
+use tollgate_gateway::{Gateway, NoLedger, Prepared, Server, Settings};
+use tollgate_rules::{Enforcer, RuleFile, parse_rules};
+
+/// A store in memory, whose clock moves when told to.
+pub(crate) type Still = MemoryStore<ManualClock>;
+
+/// A gateway in front of two upstreams, `up` and `spare`. Everything ends when it is dropped.
+pub(crate) struct Stage<S: Enter + 'static = Still> {
+    // First, so that nobody asks who is gone.
+    pub(crate) server: Server,
+    pub(crate) gateway: Gateway<S>,
+    pub(crate) enforcer: Arc<Enforcer<S>>,
+    /// Does what the query asks for.
+    pub(crate) up: Arc<Upstream>,
+    /// Answers `spare`.
+    pub(crate) spare: Arc<Upstream>,
+}
+
+/// A rule file with these two upstreams, unless it has its own.
+pub(crate) fn file(up: &Upstream, spare: &Upstream, rules: &str) -> RuleFile {
+    let (up, spare) = (up.url(), spare.url());
+    let upstreams =
+        format!("upstreams: {{ up: {{ servers: [ \"{up}\" ] }}, spare: {{ servers: [ \"{spare}\" ] }} }}");
+    let upstreams = if rules.contains("upstreams:") { "" } else { &upstreams };
+    let text = format!("version: 1\n{upstreams}\n{rules}");
+    parse_rules(&text, |_| None).unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))
+}
+
+/// One route for everything, with one rule of this inside: `limits: [...]`, and what follows.
+pub(crate) fn one_rule(rule: &str) -> String {
+    format!("routes: [ {{ name: all, upstream: up, rules: [ {{ name: only, {rule} }} ] }} ]\n")
+}
+
+impl Stage {
+    /// With a clock that stands still.
+    pub(crate) fn still(rules: &str) -> (Self, ManualClock) {
+        let clock = ManualClock::new();
+        let store = MemoryStore::with_clock(Bounds::default(), clock.clone());
+        (Self::open(Arc::new(store), rules), clock)
+    }
+}
+
+impl Stage<MemoryStore> {
+    /// With the clock of the machine.
+    pub(crate) fn real(rules: &str) -> Self {
+        Self::open(Arc::new(MemoryStore::new()), rules)
+    }
+}
+
+impl<S: Enter + 'static> Stage<S> {
+    pub(crate) fn open(store: Arc<S>, rules: &str) -> Self {
+        Self::with(store, rules, NonZeroUsize::MAX, Upstream::by_query())
+    }
+
+    pub(crate) fn with(store: Arc<S>, rules: &str, max_in_flight: NonZeroUsize, up: Upstream) -> Self {
+        let spare = Upstream::start(|_| Canned::text("spare\n"));
+        let file = file(&up, &spare, rules);
+        let prepared = Prepared::first(&file).expect("good upstreams");
+        let enforcer = Arc::new(Enforcer::new(store, file).expect("limits that the store can keep"));
+        let gateway = Gateway::new(enforcer.edition(), prepared, Arc::new(NoLedger), max_in_flight);
+        let mut settings = Settings::default();
+        settings.workers = 2;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let server = Server::start(listener, settings, gateway.clone()).expect("a server");
+        Self { server, gateway, enforcer, up: Arc::new(up), spare: Arc::new(spare) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Puts other rules in force.
+    pub(crate) fn reload(&self, rules: &str) {
+        let file = file(&self.up, &self.spare, rules);
+        let prepared = self.gateway.prepare(&file).expect("good upstreams");
+        self.enforcer.reload(file).expect("limits that the store can keep");
+        self.gateway.adopt(self.enforcer.edition(), prepared, Arc::new(NoLedger));
+    }
+
+    /// Asks once.
+    pub(crate) fn ask(&self, arrival: Arrival) -> Seen {
+        let mut seen = Arrivals::new([arrival]).play(self.address());
+        seen.remove(0)
+    }
+
+    /// Gets a path once.
+    pub(crate) fn get(&self, path: &str) -> Seen {
+        self.ask(Arrival::at_ms(0).path(path))
+    }
+
+    /// The statuses of so many of this, one after the other.
+    pub(crate) fn times(&self, count: usize, arrival: &Arrival) -> Vec<u16> {
+        (0..count).map(|_| self.ask(arrival.clone()).status()).collect()
+    }
+
+    /// The statuses of these, one after the other.
+    pub(crate) fn statuses(&self, arrivals: impl IntoIterator<Item = Arrival>) -> Vec<u16> {
+        arrivals.into_iter().map(|arrival| self.ask(arrival).status()).collect()
+    }
+
+    /// Waits until nothing is under way.
+    #[track_caller]
+    pub(crate) fn rests(&self) {
+        eventually("everything to end", || {
+            (self.gateway.in_flight().inside() == 0 && self.server.gauges().in_flight == 0).then_some(())
+        });
+    }
+}
+
+impl<C: tollgate::Timer + Send + Sync + 'static> Stage<MemoryStore<C>> {
+    /// What is left of a named limit for a key.
+    pub(crate) fn left(&self, limit: &str, key: Key<'_>) -> u32 {
+        let edition = self.enforcer.edition();
+        let place = edition.program().file().limits.iter().position(|it| it.name == limit);
+        let handle = edition.named(place.expect("a limit"), key).expect("a limit").clone();
+        let status = self.enforcer.store().peek(&[Charge::new(&handle, key).cost(0)]).expect("an answer");
+        status.statuses()[0].remaining()
+    }
+}
+
+/// A plain request.
+pub(crate) fn get(path: &str) -> Arrival {
+    Arrival::at_ms(0).path(path)
+}
