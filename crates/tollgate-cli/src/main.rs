@@ -3,11 +3,14 @@
 mod args;
 mod check;
 mod demo;
+mod described;
 mod explain;
+mod fields;
 mod file;
 mod log;
 mod replay;
 mod serve;
+mod words;
 
 use args::{Args, Command};
 use clap::Parser;

@@ -1,11 +1,17 @@
 //! The binary as a person runs it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod check;
 mod demo;
+mod explain;
+mod folder;
 mod help;
 mod mistakes;
 mod ops;
+mod reload;
 mod replay;
+mod requests;
 mod schedules;
+mod serving;
 mod stores;
 mod traces;

@@ -88,8 +88,8 @@ impl<S: Store> Edition<S> {
         Ok(told)
     }
 
-    /// The limit that a charge is on, for a key.
-    pub(super) fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
+    /// The limit that a charge is on, for a key: the key's own where it has one.
+    pub fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
         let other = match charge.limit {
             ChargedLimit::Named(place) => self.program.override_of(place, key),
             ChargedLimit::Inline(_) => None,
