@@ -19,4 +19,7 @@ pub use metrics::{
 };
 pub use server::Admin;
 pub use sketch::{Heavy, HeavyKey, KeyMeter, Ranking, Sketch};
-pub use state::{Component, Condition, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState};
+pub use state::{
+    Component, Condition, Explaining, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState,
+    Unexplained,
+};

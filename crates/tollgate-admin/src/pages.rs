@@ -1,19 +1,20 @@
-//! What is shown, a page each: `/healthz`, `/readyz`, `/metrics`, `/v1/top`.
+//! What is shown, a page each: `/healthz`, `/readyz`, `/metrics`, `/v1/top`, `/v1/explain`.
 //!
 //! Pages only read. Those under `/v1` are JSON and keep their shape; a console is built on them.
 
-use crate::{Format, Heavy, Meters, Ranking, Sketch, State, StoreMode};
+use crate::{Format, Heavy, Meters, Ranking, Sketch, State, StoreMode, Unexplained};
 use axum::{
     Json, Router,
+    body::{self, Body},
     extract::{Query, State as Extract, rejection::QueryRejection},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::sync::Arc;
-use tokio::task;
+use std::{sync::Arc, time::Duration};
+use tokio::{task, time};
 
 mod readiness;
 
@@ -37,10 +38,14 @@ pub(crate) fn pages(shown: Shown) -> Router {
         .route("/readyz", get(readiness))
         .route("/metrics", get(metrics))
         .route("/v1/top", get(top))
+        .route("/v1/explain", post(explain))
         .fallback(async || {
-            problem(StatusCode::NOT_FOUND, "there are /healthz, /readyz, /metrics and /v1/top")
+            problem(StatusCode::NOT_FOUND, "there are /healthz, /readyz, /metrics, /v1/top and /v1/explain")
         })
-        .method_not_allowed_fallback(async || problem(StatusCode::METHOD_NOT_ALLOWED, "this page is for GET"))
+        .method_not_allowed_fallback(async || {
+            let detail = "pages are for GET, and /v1/explain is for POST";
+            problem(StatusCode::METHOD_NOT_ALLOWED, detail)
+        })
         .with_state(shown)
 }
 
@@ -60,6 +65,33 @@ async fn metrics(Extract(shown): Extract<Shown>, headers: HeaderMap) -> Response
     };
     ([(header::CONTENT_TYPE, format.content_type()), (header::CACHE_CONTROL, "no-store")], text)
         .into_response()
+}
+
+/// A request's description is short, and so is the time that it takes to say it.
+const QUESTION: usize = 256 * 1024;
+const SAID_WITHIN: Duration = Duration::from_secs(5);
+
+async fn explain(Extract(shown): Extract<Shown>, question: Body) -> Response {
+    let question = time::timeout(SAID_WITHIN, body::to_bytes(question, QUESTION)).await;
+    let question = match question.as_ref().map(|read| read.as_deref().map(str::from_utf8)) {
+        Ok(Ok(Ok(question))) => question,
+        _ => {
+            let detail = "the question must be a JSON object of at most 256 KiB, sent within 5 seconds";
+            return problem(StatusCode::BAD_REQUEST, detail);
+        }
+    };
+    let json = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    match shown.state.explain(question).await {
+        Ok(answer) => (json, answer).into_response(),
+        Err(why) => {
+            let status = match why {
+                Unexplained::NotHere => StatusCode::NOT_FOUND,
+                Unexplained::Question(_) => StatusCode::BAD_REQUEST,
+                Unexplained::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            problem(status, &why.to_string())
+        }
+    }
 }
 
 #[derive(Deserialize)]

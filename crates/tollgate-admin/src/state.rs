@@ -5,7 +5,7 @@
 //! or a store that does not answer, hits every node at once; sending traffic elsewhere would turn a warning into an outage.
 //! Old rules and the failure policy are at work then, so the node is ready, and says what is wrong.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{path::PathBuf, pin::Pin, time::SystemTime};
 use tollgate_net::Phase;
 
 /// What the program tells about itself. Asked on requests: it must not block.
@@ -20,6 +20,29 @@ pub trait State: Send + Sync + 'static {
     fn others(&self) -> Vec<Component> {
         Vec::new()
     }
+    /// What would become of a request, and what the buckets hold that it would be charged on. Question and answer are JSON
+    /// objects; what is in them is the rules' business. Nothing is charged.
+    fn explain(&self, question: &str) -> Explaining<'_> {
+        let _ = question;
+        Box::pin(async { Err(Unexplained::NotHere) })
+    }
+}
+
+/// An explanation that is being put together.
+pub type Explaining<'a> = Pin<Box<dyn Future<Output = Result<String, Unexplained>> + Send + 'a>>;
+
+/// Why a request is not explained.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unexplained {
+    /// The program has no rules to explain.
+    #[error("there are no rules here to explain")]
+    NotHere,
+    /// The question makes no sense.
+    #[error("{0}")]
+    Question(String),
+    /// The store did not tell what it holds.
+    #[error("{0}")]
+    Store(String),
 }
 
 /// The rules in use.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// A line of input could not be obeyed, a store did not answer, or a file could not be read.
+/// A file has mistakes or could not be read, a line of input could not be obeyed, or a store or a server did not answer.
 pub(crate) const EXIT_FAILED: u8 = 1;
 /// The command line itself is wrong; clap's own refusals end with this too.
 pub(crate) const EXIT_MISUSED: u8 = 2;
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     #[command(after_long_help = SERVE_HELP)]
     Serve(ServeArgs),
     /// Say everything that is wrong with a rule file.
+    ///
+    /// One line a mistake, as FILE:LINE:COLUMN: SETTING: WHAT. Exit code 0 if there is none, 1 if there are some.
     Check(CheckArgs),
     /// Say which route and rules a request would meet, and why not the others.
     #[command(after_long_help = EXPLAIN_HELP)]
@@ -101,7 +103,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub(crate) host: Option<String>,
 
-    /// The client's address
+    /// The address it comes from; X-Forwarded-For counts where that is a proxy that the file trusts
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) ip: IpAddr,
 
@@ -123,10 +125,15 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 #[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("deciding").required(true).args(["limits", "rules"])))]
 pub(crate) struct ReplayArgs {
     /// A limit, such as 'token_bucket: { rate: 10/s, burst: 5 }'; several are charged together, all or none
-    #[arg(long = "limit", value_name = "LIMIT", required = true)]
+    #[arg(long = "limit", value_name = "LIMIT")]
     pub(crate) limits: Vec<String>,
+
+    /// A rule file: lines are requests, and its rules decide; its listeners and its store are left alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
 
     /// Who decides: memory: (this process, the default), or a Redis, such as redis://127.0.0.1:6379/0
     #[arg(long, value_name = "STORE", default_value = "memory:", hide_default_value = true)]
@@ -165,10 +172,11 @@ pub(crate) struct AlgorithmsArgs {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a line of input could not be obeyed, a store did not answer, or a file could not be read
+  1  a file has mistakes or could not be read, a line of input could not be obeyed, or a store or a
+     server did not answer
   2  the command line, or a limit or store on it, is wrong";
 
-const SERVE_HELP: &str = "\
+pub(crate) const SERVE_HELP: &str = "\
 A small file to begin with:
   version: 1
   listen: { gateway: 127.0.0.1:8080, admin: 127.0.0.1:9090 }
@@ -186,7 +194,8 @@ Every key: docs/reference.md, or `tollgate schema`.";
 
 const EXPLAIN_HELP: &str = "\
 Example:
-  tollgate explain tollgate.yaml --method POST --path /orders --header 'x-api-key: k' --ip 10.1.2.3";
+  tollgate explain tollgate.yaml --method POST --path /orders --header 'x-api-key: k' --ip 10.1.2.3
+  tollgate explain tollgate.yaml --path /orders --ask http://127.0.0.1:9090";
 
 const REPLAY_HELP: &str = r#"Input, one object a line; empty lines are skipped:
   at_us     microseconds since 1970, required; limits begin at 0
@@ -208,6 +217,22 @@ Output, one object a line:
   A time that cannot be named is null. With several limits, denied_by is the index of the one that
   refused, and statuses lists how each stands.
 
+With --rules FILE lines are requests:
+  at_us     microseconds since 1970, required; conditions on the time go by it
+  path      required, with the query if there is one
+  method    GET by default
+  headers   an object of texts, or lists of texts
+  host      as the Host header says if left out
+  ip        who sent it, 127.0.0.1 by default; X-Forwarded-For counts where the file trusts that one
+
+  {"at_us":0,"route":"orders","rules":["create"],"decision":"allow","wait_us":0,"refused_by":null,
+   "excess":null,"retry_after_us":0,"charges":[{"rule":"create","limit":"per-client","key":["k"],
+   "cost":1,"decision":"allow","wait_us":0,"remaining":9,"retry_after_us":0,
+   "reset_after_us":100000}],"shadows":[]}
+
+  decision is none where no route takes it; shadows tells what shadow rules would have decided.
+  Nobody leaves: a slot of a concurrency limit is held for as long as its max_hold.
+
 Stores:
   memory:                      this process, the default
   redis://HOST:PORT/DATABASE   a real Redis, with the time of each line passed in: the same answers.
@@ -224,6 +249,7 @@ Examples:
                   --limit 'sliding_log: { limit: 5, window: 1m }' traffic.jsonl
   tollgate replay --limit 'sliding_counter: { limit: 9, window: 1m }' \
                   --store redis://127.0.0.1:6379/0 traffic.jsonl
+  echo '{"at_us":0,"path":"/orders","ip":"10.1.2.3"}' | tollgate replay --rules tollgate.yaml
 
 Limits:
   token_bucket: { rate: 10/s, burst: 5, initial: 5, refill: continuous | interval }

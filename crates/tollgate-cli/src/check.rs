@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// Reads the file, and tells what it has or everything that is wrong with it.
 pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     let file = file::load(&args.file)?;
-    let name = args.file.display();
+    let name = file::name_of(&args.file);
     for warning in file.warnings() {
         eprintln!("{name}: warning: {warning}");
     }

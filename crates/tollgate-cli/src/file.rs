@@ -1,13 +1,29 @@
 //! Rule files, as the commands read them.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use std::{env, fs, path::Path};
 use tollgate_rules::{Mistakes, RuleFile, parse_rules, read_rules};
 
-/// Reads a rule file; `-` is standard input.
+/// Reads a rule file; `-` is standard input. Its mistakes go to standard error, one a line, as editors can jump to them.
 pub(crate) fn load(path: &Path) -> Result<RuleFile> {
+    load_with_text(path).map(|(rules, _)| rules)
+}
+
+/// The same, with the text it was.
+pub(crate) fn load_with_text(path: &Path) -> Result<(RuleFile, String)> {
+    let name = name_of(path);
     let text = text_of(path)?;
-    Ok(read_rules(&path.display().to_string(), &text, variable)?)
+    let rules = read_rules(&name, &text, variable).map_err(|bad| {
+        eprintln!("{bad}");
+        let count = bad.mistakes().iter().count();
+        anyhow!("{name} has {count} mistake{}", if count == 1 { "" } else { "s" })
+    })?;
+    Ok((rules, text))
+}
+
+/// What a file is called where people are told about it.
+pub(crate) fn name_of(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// What a text says.
@@ -16,19 +32,39 @@ pub(crate) fn parse(text: &str) -> Result<RuleFile, Mistakes> {
 }
 
 fn text_of(path: &Path) -> Result<String> {
+    let name = name_of(path);
+    let cannot = || format!("cannot read {name}");
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes)
-            .context("cannot read standard input")?;
+        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).with_context(cannot)?;
         bytes
+    } else if path.is_dir() {
+        bail!("{name} is a directory; name the rule file in it");
     } else {
-        fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
+        fs::read(path).with_context(cannot)?
     };
-    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
+    String::from_utf8(bytes).map_err(|error| {
+        let (good, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let before = good.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let column = String::from_utf8_lossy(before).chars().count() + 1;
+        let byte = rest.first().copied().unwrap_or_default();
+        anyhow!("{name}:{line}:{column}: must be UTF-8; read the byte {byte:#04x}")
+    })
 }
 
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
+}
+
+/// Tells apart files whose rules differ, between programs of one version: a hash (FNV-1a) of everything that decides.
+pub(crate) fn fingerprint(file: &RuleFile) -> String {
+    let RuleFile { enabled, trusted_proxies, limits, everywhere, routes, .. } = file;
+    let text = format!("{enabled}{trusted_proxies:?}{limits:?}{everywhere:?}{routes:?}");
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
 }
 
 /// Says what of a new file would take a restart: listeners and the store are opened once.

@@ -4,11 +4,14 @@ mod algorithms;
 mod args;
 mod check;
 mod demo;
+mod described;
 mod explain;
+mod fields;
 mod file;
 mod log;
 mod replay;
 mod serve;
+mod words;
 
 use args::{Args, Command};
 use clap::Parser;

@@ -181,7 +181,7 @@ async fn what_is_not_there_says_what_is() {
     let lost = site.get("/nowhere").await;
     assert_eq!(lost.status, 404);
     assert!(lost.head.contains("application/problem+json"), "{}", lost.head);
-    assert_eq!(lost.json()["detail"], "there are /healthz, /readyz, /metrics and /v1/top");
+    assert_eq!(lost.json()["detail"], "there are /healthz, /readyz, /metrics, /v1/top and /v1/explain");
     for question in ["n=0", "n=501", "n=-1", "n=many", "m=3"] {
         let answer = site.get(&format!("/v1/top?{question}")).await;
         assert_eq!((answer.status, &answer.json()["title"]), (400, &json!("Bad Request")), "{question}");
@@ -190,4 +190,25 @@ async fn what_is_not_there_says_what_is() {
     assert_eq!(site.ask(posted).await.status, 405);
     let head = site.ask("HEAD /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));
+}
+
+#[tokio::test]
+async fn a_request_is_explained_by_whoever_has_the_rules() {
+    let site = Site::open().await;
+    let told = site.post("/v1/explain", "{}").await;
+    assert_eq!((told.status, told.body.as_str()), (200, r#"{"holds":[]}"#));
+    assert!(told.head.contains("\r\ncontent-type: application/json"), "{}", told.head);
+    let cases = [("silence", 503, "the store does not answer"), ("x", 400, "what is x?")];
+    for (question, status, detail) in cases {
+        let told = site.post("/v1/explain", question).await;
+        assert_eq!((told.status, &told.json()["detail"]), (status, &json!(detail)));
+    }
+    assert_eq!(site.post("/v1/explain", "gone").await.status, 404);
+    let endless = "x".repeat(300 * 1024);
+    assert_eq!(site.post("/v1/explain", &endless).await.status, 400);
+    let got = site.get("/v1/explain").await;
+    assert_eq!(
+        (got.status, &got.json()["detail"]),
+        (405, &json!("pages are for GET, and /v1/explain is for POST"))
+    );
 }

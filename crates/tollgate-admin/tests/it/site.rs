@@ -12,7 +12,9 @@ use tokio::{
     net::TcpStream,
     task::JoinHandle,
 };
-use tollgate_admin::{Admin, Component, Meters, RulesState, Sketch, State, StoreMode, StoreState};
+use tollgate_admin::{
+    Admin, Component, Explaining, Meters, RulesState, Sketch, State, StoreMode, StoreState, Unexplained,
+};
 use tollgate_net::{Drain, DrainTimes, Listener, Phase};
 
 /// What a program would tell, for a test to change.
@@ -38,6 +40,16 @@ impl State for Told {
 
     fn others(&self) -> Vec<Component> {
         self.others.lock().expect("not poisoned").clone()
+    }
+
+    fn explain(&self, question: &str) -> Explaining<'_> {
+        let answer = match question {
+            "{}" => Ok(r#"{"holds":[]}"#.to_owned()),
+            "silence" => Err(Unexplained::Store("the store does not answer".to_owned())),
+            "gone" => Err(Unexplained::NotHere),
+            other => Err(Unexplained::Question(format!("what is {other}?"))),
+        };
+        Box::pin(async { answer })
     }
 }
 
@@ -84,6 +96,15 @@ impl Site {
     /// GET, on a connection of its own.
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+    }
+
+    /// POST, on a connection of its own.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        self.ask(&(head + body)).await
     }
 
     pub(crate) async fn ask(&self, request: &str) -> Answer {

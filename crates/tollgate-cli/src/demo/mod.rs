@@ -18,7 +18,7 @@ mod view;
 use crate::{
     args::DemoArgs,
     file,
-    serve::{Opened, Options},
+    serve::{Opened, Options, Watched},
 };
 use anyhow::{Context, Result};
 use clients::Client;
@@ -68,8 +68,8 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let admin = Place::choose(args.admin, rules::ADMIN)?;
     let text = rules::text(gateway.address, admin.address, upstream.address());
     let rules = RulesOnDisk::write(&text)?;
-    let options =
-        Options { watched: Some(rules.path().to_owned()), workers: WORKERS, access: AccessLog::default() };
+    let watched = Watched { path: rules.path().to_owned(), text: text.clone() };
+    let options = Options { watched: Some(watched), workers: WORKERS, access: AccessLog::default() };
     let store = Arc::new(MemoryStore::new());
     let opened = Opened::open(store, file::parse(&text)?, options, drain.clone()).await?;
     let at = |name| opened.addresses().iter().find(|(door, _)| *door == name).map(|(_, address)| *address);

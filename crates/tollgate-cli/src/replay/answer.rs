@@ -1,8 +1,9 @@
 //! A line of output.
 
+use crate::words;
 use serde::Serialize;
 use std::time::Duration;
-use tollgate::{Decision, Retry, SetStatus, Status};
+use tollgate::{Decision, SetStatus, Status};
 
 #[derive(Serialize)]
 pub(super) struct Answer {
@@ -28,7 +29,7 @@ enum Body {
 
 /// How a charge, or a whole set of them, stands.
 #[derive(Serialize)]
-struct Standing {
+pub(super) struct Standing {
     decision: &'static str,
     wait_us: u128,
     remaining: u32,
@@ -57,7 +58,7 @@ impl Answer {
 }
 
 impl Standing {
-    fn of(status: &Status) -> Self {
+    pub(super) fn of(status: &Status) -> Self {
         Self::new(status.decision(), status.remaining(), status.reset_after())
     }
 
@@ -74,13 +75,7 @@ impl Standing {
     }
 
     fn new(decision: Decision, remaining: u32, reset_after: Option<Duration>) -> Self {
-        let (word, wait, retry_after) = match decision {
-            Decision::Allow => ("allow", Duration::ZERO, Some(Duration::ZERO)),
-            Decision::Wait(wait) => ("wait", wait, Some(Duration::ZERO)),
-            Decision::Deny(Retry::After(after)) => ("deny", Duration::ZERO, Some(after)),
-            Decision::Deny(Retry::WhenReleased) => ("deny", Duration::ZERO, None),
-            Decision::Deny(Retry::Never) => ("never", Duration::ZERO, None),
-        };
+        let (word, wait, retry_after) = words::decision(decision);
         Self {
             decision: word,
             wait_us: wait.as_micros(),

@@ -3,6 +3,7 @@
 use super::{
     answer::Answer,
     line::{self, Line, Op, Usage},
+    place,
 };
 use anyhow::{Result, bail};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -22,9 +23,6 @@ pub(super) struct Engine<S: Store> {
     /// Whom lines charged, where that is to be forgotten in the end.
     charged: Option<HashSet<line::Key>>,
 }
-
-/// Questions on their way at once when everything is forgotten: a remote store answers many in one round trip.
-const ABREAST: usize = 128;
 
 /// What an id names. It stays known for good: to give back what is gone already does no harm.
 struct Named {
@@ -85,7 +83,7 @@ impl<S: Store> Engine<S> {
             let values = key.values();
             store.reset(handle, key.borrowed(&values)).await
         });
-        stream::iter(resets).buffer_unordered(ABREAST).try_collect().await
+        stream::iter(resets).buffer_unordered(place::ABREAST).try_collect().await
     }
 
     /// Does what a line asks, at its time.

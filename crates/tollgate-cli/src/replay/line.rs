@@ -1,15 +1,11 @@
 //! A line of input, read strictly: every field is known, has a meaning for the operation, and stands there once.
 
 use super::parse_charge;
+use crate::fields::{Fields, quoted, shown, unknown_name};
 use anyhow::{Result, anyhow, bail};
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::{Value, error::Category};
-use std::{fmt, time::Duration};
+use serde_json::Value;
+use std::time::Duration;
 use tollgate::{Limit, Time};
-use tollgate_rules::nearest;
 
 /// What a line asks for, and when.
 pub(super) struct Line {
@@ -63,20 +59,16 @@ const LAST_US: u64 = Time::END.as_nanos() / 1_000;
 
 impl Line {
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let mut fields: Fields = serde_json::from_str(text).map_err(|error| not_an_object(&error))?;
-        if let Some(unknown) = fields.0.iter().find(|(name, _)| !FIELDS.contains(&name.as_str())) {
-            bail!(unknown_name("field", &unknown.0, FIELDS));
-        }
+        let mut fields = Fields::parse(text, "{\"at_us\":0}")?;
+        fields.only(FIELDS)?;
         let op = fields.op()?;
         let takes = OPS.iter().find(|(name, _)| *name == op).map_or(&[][..], |(_, takes)| takes);
         let stray = |name: &str| !takes.contains(&name) && !["at_us", "op"].contains(&name);
-        if let Some((name, _)) = fields.0.iter().find(|(name, _)| stray(name)) {
+        if let Some(name) = fields.names().find(|name| stray(name)) {
             bail!("{name:?} has no meaning for op {op:?}, which takes {}", quoted(takes));
         }
 
-        let at = fields.whole("at_us", LAST_US)?;
-        let at_us =
-            at.ok_or_else(|| anyhow!("\"at_us\" is missing; expected microseconds since 1970, such as 0"))?;
+        let at_us = fields.at_us()?;
         let op = match op.as_str() {
             "check" => Op::Check(fields.usage()?),
             "peek" => Op::Peek(fields.usage()?),
@@ -101,13 +93,12 @@ impl Line {
     }
 }
 
-/// The fields of an object, in order; a name given twice is an error where a map would keep the last.
-struct Fields(Vec<(String, Value)>);
-
+/// What only a replay's lines have.
 impl Fields {
-    fn take(&mut self, name: &str) -> Option<Value> {
-        let index = self.0.iter().position(|(field, _)| field == name)?;
-        Some(self.0.remove(index).1)
+    /// When, as every line must say.
+    pub(super) fn at_us(&mut self) -> Result<u64> {
+        let at = self.whole("at_us", LAST_US)?;
+        at.ok_or_else(|| anyhow!("\"at_us\" is missing; expected microseconds since 1970, such as 0"))
     }
 
     fn op(&mut self) -> Result<String> {
@@ -116,22 +107,6 @@ impl Fields {
             bail!(unknown_name("op", &op, OPS.map(|(name, _)| name)));
         }
         Ok(op)
-    }
-
-    fn text(&mut self, name: &str) -> Result<Option<String>> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => bail!("{name:?} must be text in quotes; read {}", shown(&other)),
-        }
-    }
-
-    fn whole(&mut self, name: &str, max: u64) -> Result<Option<u64>> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        match value.as_u64() {
-            Some(number) if number <= max => Ok(Some(number)),
-            _ => bail!("{name:?} must be a whole number from 0 to {max}; read {}", shown(&value)),
-        }
     }
 
     fn usage(&mut self) -> Result<Usage> {
@@ -177,65 +152,4 @@ impl Fields {
         let index = self.whole("index", u32::MAX.into())?;
         Ok(index.map(usize::try_from).transpose()?)
     }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields: Vec<(String, Value)> = Vec::new();
-                while let Some((name, value)) = map.next_entry()? {
-                    if fields.iter().any(|(field, _)| *field == name) {
-                        return Err(serde::de::Error::custom(format!("{name:?} is given twice")));
-                    }
-                    fields.push((name, value));
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(InOrder)
-    }
-}
-
-/// What serde says, without its line number, which is always 1 here.
-fn not_an_object(error: &serde_json::Error) -> anyhow::Error {
-    const EXPECTED: &str = "an object such as {\"at_us\":0}";
-    let said = error.to_string();
-    let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
-    match error.classify() {
-        Category::Data if said.starts_with("invalid type") => anyhow!("must be {EXPECTED}"),
-        Category::Data => anyhow!("{said}"),
-        _ => anyhow!("column {}: is not JSON: {said}; expected {EXPECTED}", error.column()),
-    }
-}
-
-/// The value, or its beginning where it is long.
-fn shown(value: &Value) -> String {
-    const LONGEST: usize = 60;
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
-}
-
-fn unknown_name<const N: usize>(what: &str, name: &str, known: [&str; N]) -> String {
-    let meant = match nearest(name, known) {
-        Some(known) => format!("did you mean {known:?}?"),
-        None => format!("known are {}", quoted(&known)),
-    };
-    format!("there is no {what} {name:?}; {meant}")
-}
-
-fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }

@@ -2,11 +2,14 @@
 //!
 //! A line that cannot be obeyed exactly ends the run: everything before it is answered, and nothing is guessed.
 //! The engine asks whichever store it is given; a remote one is asked from a runtime of this one thread, a line at a time.
+//! With `--rules` lines are requests, and a whole rule file decides.
 
 mod answer;
 mod engine;
 mod line;
 mod place;
+mod requests;
+mod told;
 
 use crate::args::ReplayArgs;
 use anyhow::{Context, Result};
@@ -25,6 +28,9 @@ use tollgate_rules::{ParsedLimit, parse_limit};
 
 /// Replays the file, or standard input.
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
+    if let Some(rules) = &args.rules {
+        return requests::run(rules, args);
+    }
     let limits = parse_limits(&args.limits)?;
     let clock = ManualClock::new();
     match Place::parse(&args.store)? {
@@ -34,12 +40,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
             // A memory store answers at once: there is nothing to be woken by.
             let runtime = Builder::new_current_thread().build()?;
             let replayed = replay(&runtime, &mut engine, args.file.as_deref());
-            let evicted = engine.store().evictions();
-            if evicted > 0 {
-                eprintln!(
-                    "note: more keys were live at once than fit; {evicted} were forgotten, and answers may differ"
-                );
-            }
+            place::note_evictions(engine.store());
             replayed
         }
         Place::Redis(redis) => {
@@ -57,24 +58,31 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
 }
 
 fn replay<S: Store>(runtime: &Runtime, engine: &mut Engine<S>, file: Option<&Path>) -> Result<()> {
+    answer_lines(file, |text| {
+        let answer = runtime.block_on(engine.obey(Line::parse(text)?))?;
+        Ok(serde_json::to_string(&answer)?)
+    })
+}
+
+/// Answers every line of the file, or of standard input, with one.
+fn answer_lines(file: Option<&Path>, answer: impl FnMut(&str) -> Result<String>) -> Result<()> {
     let mut output = BufWriter::new(io::stdout().lock());
     let answered = match file.filter(|file| *file != Path::new("-")) {
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-            answer_all(runtime, engine, file, &mut output)
+            answer_all(file, &mut output, answer)
         }
-        None => answer_all(runtime, engine, io::stdin().lock(), &mut output),
+        None => answer_all(io::stdin().lock(), &mut output, answer),
     };
     // What was answered before a bad line is answered all the same.
     output.flush()?;
     answered
 }
 
-fn answer_all<S: Store>(
-    runtime: &Runtime,
-    engine: &mut Engine<S>,
+fn answer_all(
     input: impl Read,
     output: &mut impl Write,
+    mut answer: impl FnMut(&str) -> Result<String>,
 ) -> Result<()> {
     let mut input = BufReader::new(input);
     let mut bytes = Vec::new();
@@ -94,10 +102,8 @@ fn answer_all<S: Store>(
         if text.is_empty() {
             continue;
         }
-        let answer = Line::parse(text).and_then(|line| runtime.block_on(engine.obey(line)));
-        let answer = answer.with_context(|| format!("line {number}"))?;
-        serde_json::to_writer(&mut *output, &answer).map_err(io::Error::from)?;
-        output.write_all(b"\n")?;
+        let answer = answer(text).with_context(|| format!("line {number}"))?;
+        writeln!(output, "{answer}")?;
     }
     Ok(())
 }
@@ -105,6 +111,12 @@ fn answer_all<S: Store>(
 /// What is wrong with the command line.
 #[derive(Debug)]
 pub(crate) struct Misuse(String);
+
+impl Misuse {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
 
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

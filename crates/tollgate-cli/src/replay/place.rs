@@ -32,11 +32,24 @@ impl Place {
         }
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         if !scheme.is_some_and(|scheme| scheme.starts_with("redis")) {
-            return Err(Misuse(
-                "--store must be memory: or an address such as redis://127.0.0.1:6379/0".to_owned(),
+            return Err(Misuse::new(
+                "--store must be memory: or an address such as redis://127.0.0.1:6379/0",
             ));
         }
         Ok(Self::Redis(Redis { url: text.to_owned() }))
+    }
+}
+
+/// Questions on their way at once when everything is forgotten: a remote store answers many in one round trip.
+pub(super) const ABREAST: usize = 128;
+
+/// Says so where keys had to make room: answers may depend on it.
+pub(super) fn note_evictions(store: &MemoryStore<ManualClock>) {
+    let evicted = store.evictions();
+    if evicted > 0 {
+        eprintln!(
+            "note: more keys were live at once than fit; {evicted} were forgotten, and answers may differ"
+        );
     }
 }
 
@@ -56,7 +69,7 @@ impl Redis {
             .errors_on_failure()
             .clock(clock)
             .open()
-            .map_err(|error| Misuse(format!("--store is no address of a Redis: {error}")))
+            .map_err(|error| Misuse::new(format!("--store is no address of a Redis: {error}")))
     }
 
     /// The error, and what to do about it where it is Redis that failed.

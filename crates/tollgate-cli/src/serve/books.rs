@@ -1,10 +1,11 @@
 //! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log.
 
+use crate::words::limit_name;
 use std::time::Duration;
 use tollgate_admin::{Histogram, KeyMeter, Meters, Outcome as Counted, RouteMeter, RuleMeter, Sketch};
 use tollgate_gateway::{Answered, Ledger, Ruled};
 use tollgate_rules::{
-    ChargedLimit, Keyed, Program, RuleCharge,
+    Keyed, Program,
     enforce::{Outcome, Why},
     model::Excess,
 };
@@ -26,7 +27,7 @@ impl Books {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
             meters.rule(route, &entry.rule.name)
         });
-        let keys = program.charges().iter().map(|charge| sketch.limit(&limit_name(program, charge)));
+        let keys = program.charges().iter().map(|charge| sketch.limit(limit_name(program, charge)));
         Self {
             rules: rules.collect(),
             routes: file.routes.iter().map(|route| meters.route(&route.name)).collect(),
@@ -41,14 +42,6 @@ impl Books {
         let route = ruled.found.route().map(|route| ruled.found.program().route(route).name.as_str());
         let request = ruled.found.request();
         self.refusals.log(route.unwrap_or("-"), rule, request.method, ruled.found.path(), request.ip);
-    }
-}
-
-/// What a charge's limit is called where keys are listed.
-pub(super) fn limit_name(program: &Program, charge: &RuleCharge) -> String {
-    match charge.limit {
-        ChargedLimit::Named(place) => program.file().limits[place].name.clone(),
-        ChargedLimit::Inline(place) => program.inline_limits()[place].name.clone(),
     }
 }
 

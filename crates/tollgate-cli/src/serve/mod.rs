@@ -4,13 +4,17 @@
 //! health checks, the admin listener, signals) runs on one small runtime.
 
 mod books;
+mod holds;
 mod opened;
 mod reload;
 mod state;
 
-pub(crate) use opened::{Opened, Options};
+pub(crate) use opened::{Opened, Options, Watched};
 
-use crate::{args::ServeArgs, file};
+use crate::{
+    args::{self, ServeArgs},
+    file,
+};
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use tokio::runtime::Builder;
@@ -21,14 +25,18 @@ use tollgate_rules::{RuleFile, model::StoreSettings};
 
 /// Serves until a signal says to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
-    let file = file::load(&args.config)?;
+    if !args.config.exists() {
+        let name = args.config.display();
+        anyhow::bail!("there is no {name}; `tollgate serve -c FILE` names another\n\n{}", args::SERVE_HELP);
+    }
+    let (file, text) = file::load_with_text(&args.config)?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();
     let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
     stop_on_signals(&drain).context("cannot listen to signals")?;
     crate::log::begin(file.log);
-    let options =
-        Options { watched: Some(args.config.clone()), workers: args.workers, access: file.log.access };
+    let watched = Watched { path: args.config.clone(), text };
+    let options = Options { watched: Some(watched), workers: args.workers, access: file.log.access };
     match store_of(&file.store)? {
         AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
         AnyStore::Redis(store) => runtime.block_on(serve(store, file, options, drain)),

@@ -5,8 +5,10 @@ use super::{
     reload::Followers,
     state::{self, Status, Tell},
 };
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use std::{
+    error::Error,
+    io,
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
@@ -29,11 +31,17 @@ const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
 /// How a file is served.
 pub(crate) struct Options {
     /// The file to follow; none where the rules do not come from one.
-    pub(crate) watched: Option<PathBuf>,
+    pub(crate) watched: Option<Watched>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
     /// Whether every request is logged.
     pub(crate) access: AccessLog,
+}
+
+/// The file to follow, and what it held when its rules were put in force.
+pub(crate) struct Watched {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
 }
 
 /// Listeners that are open, and who looks after them.
@@ -49,7 +57,7 @@ impl<S: Enter + Tell + 'static> Opened<S> {
         let listen = file.listen.clone();
         refuse_unbuilt(&listen)?;
         let prepared = Prepared::first(&file)?;
-        let enforcer = Arc::new(Enforcer::new(Arc::clone(&store), file)?);
+        let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch) = (Meters::new(), Sketch::new());
         let edition = enforcer.edition();
         let books = Books::new(edition.program(), &meters, &sketch);
@@ -58,10 +66,10 @@ impl<S: Enter + Tell + 'static> Opened<S> {
         let door = Gateway::new(edition, prepared, Arc::new(books), in_flight);
         door.start_checks(&Handle::current());
 
-        let path = options.watched.clone().unwrap_or_default();
+        let path = options.watched.as_ref().map(|watched| watched.path.clone()).unwrap_or_default();
         let status = {
-            let door = door.clone();
-            Arc::new(Status::new(store, drain.clone(), path, move || state::upstreams(&door.upstreams())))
+            let (enforcer, door) = (Arc::clone(&enforcer), door.clone());
+            Arc::new(Status::new(enforcer, drain.clone(), path, move || state::upstreams(&door.upstreams())))
         };
         let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
         if let Some(listener) = &listen.gateway {
@@ -83,8 +91,8 @@ impl<S: Enter + Tell + 'static> Opened<S> {
             tasks.push(serving);
         }
         let followers = Arc::new(Followers { enforcer, gateway: Some(door), meters, sketch, status });
-        if let Some(path) = options.watched {
-            tasks.push(tokio::spawn(follow(path, Arc::clone(&followers))));
+        if let Some(watched) = options.watched {
+            tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
         }
         Ok(Self { followers, addresses, tasks })
     }
@@ -132,8 +140,7 @@ fn open_gateway<S: Enter + 'static>(
     options: &Options,
     door: Gateway<S>,
 ) -> Result<Server> {
-    let at = || format!("listen.gateway: cannot listen on {}", listener.address);
-    let socket = Listener::bind(listener.address, backlog(listener)).with_context(at)?;
+    let socket = bind("gateway", listener)?;
     let mut settings = Settings::default();
     settings.max_connections = listener.max_connections as usize;
     if let Some(workers) = options.workers {
@@ -150,7 +157,7 @@ fn open_gateway<S: Enter + 'static>(
     if options.access == AccessLog::On {
         settings.observer = Some(Arc::new(crate::log::AccessLines));
     }
-    Server::start(socket.into_std()?, settings, door).with_context(at)
+    Server::start(socket.into_std()?, settings, door).context("listen.gateway")
 }
 
 fn open_admin(
@@ -158,8 +165,7 @@ fn open_admin(
     admin: Admin,
     drain: &Drain,
 ) -> Result<(SocketAddr, JoinHandle<()>)> {
-    let at = || format!("listen.admin: cannot listen on {}", listener.address);
-    let socket = Listener::bind(listener.address, backlog(listener)).with_context(at)?;
+    let socket = bind("admin", listener)?;
     let admin = match &listener.tls {
         Some(tls) => {
             let files = TlsFiles { cert: tls.cert.clone(), key: tls.key.clone() };
@@ -171,8 +177,19 @@ fn open_admin(
     Ok((address, tokio::spawn(admin.serve(socket, drain))))
 }
 
-fn backlog(listener: &model::Listener) -> NonZeroU32 {
-    NonZeroU32::new(listener.backlog).unwrap_or(NonZeroU32::MIN)
+fn bind(name: &str, listener: &model::Listener) -> Result<Listener> {
+    let backlog = NonZeroU32::new(listener.backlog).unwrap_or(NonZeroU32::MIN);
+    Listener::bind(listener.address, backlog).map_err(|error| {
+        let why = error.source().and_then(|why| why.downcast_ref::<io::Error>()).map(io::Error::kind);
+        if why == Some(io::ErrorKind::AddrInUse) {
+            let address = listener.address;
+            anyhow!(
+                "listen.{name}: {address} is in use already; end what listens there, or name another port"
+            )
+        } else {
+            anyhow!("listen.{name}: {error}")
+        }
+    })
 }
 
 /// Serves until it is time to close, then lets requests in flight finish.
@@ -187,8 +204,13 @@ async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
 }
 
 /// Takes every change of the file.
-async fn follow<S: Enter + Tell + 'static>(path: PathBuf, followers: Arc<Followers<S>>) {
-    let (mut watcher, _) = Watcher::open([path.clone()]).await;
+async fn follow<S: Enter + Tell + 'static>(watched: Watched, followers: Arc<Followers<S>>) {
+    let Watched { path, text } = watched;
+    let (mut watcher, first) = Watcher::open([path.clone()]).await;
+    // It may have changed while everything was opened.
+    for contents in first.iter().filter(|contents| contents.text().is_ok_and(|now| now != text)) {
+        followers.take(&path, contents);
+    }
     loop {
         for contents in watcher.changed().await {
             followers.take(&path, &contents);

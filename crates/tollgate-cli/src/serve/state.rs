@@ -1,17 +1,23 @@
 //! What the admin listener is told: how the rules, the store and the upstreams are.
 
+use super::holds;
+use crate::{
+    described::{self, Described},
+    fields::Fields,
+};
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
-use tollgate::MemoryStore;
+use tollgate::{MemoryStore, Store};
 use tollgate_admin::{
-    Component, Condition, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState,
+    Component, Condition, Explaining, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState,
+    Unexplained,
 };
 use tollgate_net::{Drain, Phase};
 use tollgate_redis::{HealthState, RedisStore};
-use tollgate_rules::Mistakes;
+use tollgate_rules::{Enforcer, Mistakes};
 
 /// A store that tells how it is.
 pub(crate) trait Tell {
@@ -43,22 +49,22 @@ impl Tell for RedisStore {
 }
 
 /// How everything is.
-pub(super) struct Status<S> {
-    store: Arc<S>,
+pub(super) struct Status<S: Store> {
+    enforcer: Arc<Enforcer<S>>,
     drain: Drain,
     rules: Mutex<RulesState>,
     upstreams: Box<dyn Fn() -> Vec<Component> + Send + Sync>,
 }
 
-impl<S: Tell> Status<S> {
+impl<S: Store> Status<S> {
     pub(super) fn new(
-        store: Arc<S>,
+        enforcer: Arc<Enforcer<S>>,
         drain: Drain,
         file: PathBuf,
         upstreams: impl Fn() -> Vec<Component> + Send + Sync + 'static,
     ) -> Self {
         let rules = RulesState { file, generation: 1, loaded: SystemTime::now(), failure: None };
-        Self { store, drain, rules: Mutex::new(rules), upstreams: Box::new(upstreams) }
+        Self { enforcer, drain, rules: Mutex::new(rules), upstreams: Box::new(upstreams) }
     }
 
     /// Other rules are in force.
@@ -85,13 +91,13 @@ impl<S: Tell> Status<S> {
     }
 }
 
-impl<S: Tell + Send + Sync + 'static> State for Status<S> {
+impl<S: Store + Tell + 'static> State for Status<S> {
     fn rules(&self) -> RulesState {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn store(&self) -> StoreState {
-        self.store.tell()
+        self.enforcer.store().tell()
     }
 
     fn phase(&self) -> Phase {
@@ -100,6 +106,19 @@ impl<S: Tell + Send + Sync + 'static> State for Status<S> {
 
     fn others(&self) -> Vec<Component> {
         (self.upstreams)()
+    }
+
+    fn explain(&self, question: &str) -> Explaining<'_> {
+        let described = Fields::parse(question, described::EXAMPLE).and_then(|mut fields| {
+            fields.only(Described::FIELDS)?;
+            Described::take(&mut fields)
+        });
+        Box::pin(async move {
+            let described = described.map_err(|error| Unexplained::Question(format!("{error:#}")))?;
+            let rules = self.rules();
+            let told = holds::told(&self.enforcer.edition(), &described, &rules).await;
+            told.map_err(|error| Unexplained::Store(error.to_string()))
+        })
     }
 }
 

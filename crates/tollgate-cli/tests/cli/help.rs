@@ -33,7 +33,8 @@ fn overall() {
 
     Exit codes:
       0  done
-      1  a line of input could not be obeyed, a store did not answer, or a file could not be read
+      1  a file has mistakes or could not be read, a line of input could not be obeyed, or a store or a
+         server did not answer
       2  the command line, or a limit or store on it, is wrong
     "#);
 }
@@ -46,7 +47,7 @@ fn replay() {
     Reads one JSON object a line and answers each with one. Time is what the lines say it is, so a day
     of traffic is replayed in moments and every run gives the same answers.
 
-    Usage: tollgate replay [OPTIONS] --limit <LIMIT> [FILE]
+    Usage: tollgate replay [OPTIONS] <--limit <LIMIT>|--rules <FILE>> [FILE]
 
     Arguments:
       [FILE]
@@ -56,6 +57,10 @@ fn replay() {
           --limit <LIMIT>
               A limit, such as 'token_bucket: { rate: 10/s, burst: 5 }'; several are charged together,
               all or none
+
+          --rules <FILE>
+              A rule file: lines are requests, and its rules decide; its listeners and its store are
+              left alone
 
           --store <STORE>
               Who decides: memory: (this process, the default), or a Redis, such as
@@ -84,6 +89,22 @@ fn replay() {
       A time that cannot be named is null. With several limits, denied_by is the index of the one that
       refused, and statuses lists how each stands.
 
+    With --rules FILE lines are requests:
+      at_us     microseconds since 1970, required; conditions on the time go by it
+      path      required, with the query if there is one
+      method    GET by default
+      headers   an object of texts, or lists of texts
+      host      as the Host header says if left out
+      ip        who sent it, 127.0.0.1 by default; X-Forwarded-For counts where the file trusts that one
+
+      {"at_us":0,"route":"orders","rules":["create"],"decision":"allow","wait_us":0,"refused_by":null,
+       "excess":null,"retry_after_us":0,"charges":[{"rule":"create","limit":"per-client","key":["k"],
+       "cost":1,"decision":"allow","wait_us":0,"remaining":9,"retry_after_us":0,
+       "reset_after_us":100000}],"shadows":[]}
+
+      decision is none where no route takes it; shadows tells what shadow rules would have decided.
+      Nobody leaves: a slot of a concurrency limit is held for as long as its max_hold.
+
     Stores:
       memory:                      this process, the default
       redis://HOST:PORT/DATABASE   a real Redis, with the time of each line passed in: the same answers.
@@ -100,6 +121,7 @@ fn replay() {
                       --limit 'sliding_log: { limit: 5, window: 1m }' traffic.jsonl
       tollgate replay --limit 'sliding_counter: { limit: 9, window: 1m }' \
                       --store redis://127.0.0.1:6379/0 traffic.jsonl
+      echo '{"at_us":0,"path":"/orders","ip":"10.1.2.3"}' | tollgate replay --rules tollgate.yaml
 
     Limits:
       token_bucket: { rate: 10/s, burst: 5, initial: 5, refill: continuous | interval }

@@ -3,12 +3,18 @@
 
 mod algorithms;
 mod clients;
+mod check;
 mod demo;
+mod explain;
+mod folder;
 mod help;
 mod mistakes;
 mod ops;
+mod reload;
 mod replay;
+mod requests;
 mod schedules;
 mod served;
+mod serving;
 mod stores;
 mod traces;

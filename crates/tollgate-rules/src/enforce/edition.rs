@@ -92,8 +92,8 @@ impl<S: Store> Edition<S> {
         Ok(told)
     }
 
-    /// The limit that a charge is on, for a key.
-    fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
+    /// The limit that a charge is on, for a key: the key's own where it has one.
+    pub fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
         let own = match charge.limit {
             ChargedLimit::Named(place) => self.program.override_of(place, key),
             ChargedLimit::Inline(_) => None,

@@ -20,6 +20,13 @@ pub(super) fn attribute(attribute: &Attribute) -> String {
     }
 }
 
+/// As it is written in a file.
+impl std::fmt::Display for Attribute {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&attribute(self))
+    }
+}
+
 /// A value, fit for a line on a terminal: what could end it or hide in it is escaped, and it is not endless.
 pub(super) fn value(text: &str) -> String {
     const LONGEST: usize = 80;
