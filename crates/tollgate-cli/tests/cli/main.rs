@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod algorithms;
-mod clients;
 mod check;
+mod clients;
 mod demo;
 mod explain;
 mod folder;

@@ -60,14 +60,26 @@ pub trait Granted<'a>: Sized {
 
 impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { turn: Ok(Turn::new(at, order)), is_fresh: true, has_slept: false, sleep: None, granted: PhantomData }
+        Self {
+            turn: Ok(Turn::new(at, order)),
+            is_fresh: true,
+            has_slept: false,
+            sleep: None,
+            granted: PhantomData,
+        }
     }
 
     /// A wait that ends before it begins, where there is no order.
     pub(crate) fn of(at: At<'a, T>, order: Result<Order, StoreError>) -> Self {
         match order {
             Ok(order) => Self::new(at, order),
-            Err(error) => Self { turn: Err(Some(error)), is_fresh: false, has_slept: false, sleep: None, granted: PhantomData },
+            Err(error) => Self {
+                turn: Err(Some(error)),
+                is_fresh: false,
+                has_slept: false,
+                sleep: None,
+                granted: PhantomData,
+            },
         }
     }
 
