@@ -18,13 +18,15 @@ use std::{
 };
 use tokio::time::Instant;
 use tollgate::{Bandwidth, PacedBody};
+use tollgate_net::Slot;
 
 /// The body of an answer.
 pub struct Body {
     kind: Kind,
     sent: u64,
-    /// Outside the box of guards: every request has one.
+    /// Outside the box of guards, as what follows: every request has them.
     flight: Option<Flight>,
+    slot: Option<Slot>,
     held: Vec<Box<dyn Any + Send>>,
 }
 
@@ -121,7 +123,7 @@ impl Body {
     }
 
     const fn of(kind: Kind) -> Self {
-        Self { kind, sent: 0, flight: None, held: Vec::new() }
+        Self { kind, sent: 0, flight: None, slot: None, held: Vec::new() }
     }
 
     /// Keeps `guard` until this body has ended or was dropped; on the answer to an upgrade, until the tunnel ends.
@@ -129,6 +131,14 @@ impl Body {
         match &self.kind {
             Kind::Tunnel(tunnel) => tunnel.hold(Box::new(guard)),
             _ => self.held.push(Box::new(guard)),
+        }
+    }
+
+    /// Keeps a place among the requests in flight, in the same way.
+    pub(crate) fn occupy(&mut self, slot: Slot) {
+        match &self.kind {
+            Kind::Tunnel(tunnel) => tunnel.hold(Box::new(slot)),
+            _ => self.slot = Some(slot),
         }
     }
 
@@ -160,6 +170,7 @@ impl Body {
         if let Some(mut flight) = self.flight.take() {
             flight.landed(self.sent);
         }
+        self.slot = None;
         self.held = Vec::new();
         self.kind = Kind::Empty;
     }

@@ -27,8 +27,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
     stop_on_signals(&drain).context("cannot listen to signals")?;
     crate::log::begin(file.log);
-    let options =
-        Options { watched: Some(args.config.clone()), workers: args.workers, access: file.log.access };
+    let options = Options {
+        watched: Some(args.config.clone()),
+        workers: args.workers,
+        access: file.log.access,
+        metrics: !args.without_metrics,
+    };
     match store_of(&file.store)? {
         AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
         AnyStore::Redis(store) => runtime.block_on(serve(store, file, options, drain)),

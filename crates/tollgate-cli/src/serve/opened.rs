@@ -16,7 +16,7 @@ use std::{
 use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::Enter;
 use tollgate_admin::{Admin, Meters, Sketch};
-use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
+use tollgate_gateway::{Gateway, Ledger, NoLedger, Prepared, Server, Settings, TlsSettings};
 use tollgate_net::{Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
 use tollgate_rules::{
     Enforcer, RuleFile,
@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) workers: Option<NonZeroUsize>,
     /// Whether every request is logged.
     pub(crate) access: AccessLog,
+    /// Whether metrics are kept; until the file changes, where they are not.
+    pub(crate) metrics: bool,
 }
 
 /// Listeners that are open, and who looks after them.
@@ -52,10 +54,14 @@ impl<S: Enter + Tell + 'static> Opened<S> {
         let enforcer = Arc::new(Enforcer::new(Arc::clone(&store), file)?);
         let (meters, sketch) = (Meters::new(), Sketch::new());
         let edition = enforcer.edition();
-        let books = Books::new(edition.program(), &meters, &sketch);
+        let books: Arc<dyn Ledger> = if options.metrics {
+            Arc::new(Books::new(edition.program(), &meters, &sketch))
+        } else {
+            Arc::new(NoLedger)
+        };
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
         let in_flight = NonZeroUsize::new(in_flight as usize).unwrap_or(NonZeroUsize::MIN);
-        let door = Gateway::new(edition, prepared, Arc::new(books), in_flight);
+        let door = Gateway::new(edition, prepared, books, in_flight);
         door.upstreams().iter().for_each(|upstream| upstream.start_checks(&Handle::current()));
 
         let path = options.watched.clone().unwrap_or_default();

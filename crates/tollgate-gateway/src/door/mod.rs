@@ -14,7 +14,7 @@ pub use active::{PrepareError, Prepared};
 pub use ledger::{Answered, Ledger, NoLedger, Ruled};
 
 use crate::{
-    forward::{ForwardOptions, forward},
+    forward::forward_plainly,
     {Body, ClientInfo, Handler, RequestBody, Upstream},
 };
 use active::Active;
@@ -131,7 +131,7 @@ impl<S: Enter + 'static> Gateway<S> {
                         status: response.status(),
                         took,
                     });
-                    response.body_mut().hold(slot);
+                    response.body_mut().occupy(slot);
                     return response;
                 }
             },
@@ -140,18 +140,17 @@ impl<S: Enter + 'static> Gateway<S> {
             rewrite(&mut request, &path);
         }
         let asked = Instant::now();
-        let forwarded =
-            forward(request, &client, &active.upstreams[upstream], &ForwardOptions::default()).await;
-        let took = asked.elapsed();
+        let forwarded = forward_plainly(request, &client, &active.upstreams[upstream], None).await;
+        let now = Instant::now();
         let mut response = match forwarded {
             Ok(response) => response,
             Err(error) => error.into_response(),
         };
         active.ledger.answered(&Answered {
             route: Some(verdict.route),
-            upstream: Some((upstream, took)),
+            upstream: Some((upstream, now - asked)),
             status: response.status(),
-            took: begun.elapsed(),
+            took: now - begun,
         });
         if passed {
             active.tell(&verdict.ruling, response.headers_mut());
@@ -159,7 +158,11 @@ impl<S: Enter + 'static> Gateway<S> {
         if let Some(bandwidth) = verdict.bandwidth {
             response = response.map(|body| body.pace(bandwidth));
         }
-        response.body_mut().hold((slot, Holding::new(verdict.ruling.permits)));
+        let body = response.body_mut();
+        body.occupy(slot);
+        if !verdict.ruling.permits.is_empty() {
+            body.hold(Holding::new(verdict.ruling.permits));
+        }
         response
     }
 }
@@ -231,8 +234,12 @@ fn now() -> i64 {
 }
 
 impl<S: Enter + 'static> Handler for Gateway<S> {
-    async fn handle(&self, request: Request<RequestBody>, client: ClientInfo) -> Response<Body> {
-        self.answer(request, client).await
+    fn handle(
+        &self,
+        request: Request<RequestBody>,
+        client: ClientInfo,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        self.answer(request, client)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     upstream::{
         Upstream,
         connect::{ConnectError, Offer},
-        h1::{Answer, Connection, Failed, Outbound, exchange},
+        h1::{Answer, Connection, Failed, Outbound, Spent, exchange, word},
         h2::Sender,
         server::{Line, Server},
     },
@@ -70,18 +70,20 @@ pub async fn forward(
     upstream: &Upstream,
     options: &ForwardOptions,
 ) -> Result<Response<Body>, ForwardError> {
-    let Some(observer) = &options.observer else { return run(request, client, upstream, options).await };
     let start = Instant::now();
-    let answer = run(request, client, upstream, options).await;
-    observer.answered(upstream.name(), start.elapsed(), answer.as_ref().map(Response::status));
+    let answer = forward_plainly(request, client, upstream, options.strip_prefix.as_deref()).await;
+    if let Some(observer) = &options.observer {
+        observer.answered(upstream.name(), start.elapsed(), answer.as_ref().map(Response::status));
+    }
     answer
 }
 
-async fn run(
+/// As [`forward`], for whoever watches by itself.
+pub(crate) async fn forward_plainly(
     mut request: Request<RequestBody>,
     client: &ClientInfo,
     upstream: &Upstream,
-    options: &ForwardOptions,
+    strip: Option<&str>,
 ) -> Result<Response<Body>, ForwardError> {
     if request.method() == Method::CONNECT {
         let reason = "CONNECT is not for a gateway";
@@ -89,11 +91,9 @@ async fn run(
     }
     let hop = headers::request(&mut request, client);
     let tunnel = hop.upgrade.then(|| Tunnel::new(&mut request));
-    let (mut parts, body) = request.into_parts();
-    let uri = std::mem::take(&mut parts.uri);
-    let target = target::of(&uri, options.strip_prefix.as_deref());
+    let (parts, body) = request.into_parts();
     let mut sending =
-        Sending { parts, target: &target, told: hop.told, body: Some(body), trailers: hop.trailers, tunnel };
+        Sending { parts, strip, told: Some(hop.told), body: Some(body), trailers: hop.trailers, tunnel };
     let offer = if sending.tunnel.is_some() { Offer::Http1 } else { Offer::Both };
     let (mut tried, mut unsent, mut last) = (Vec::new(), 0, None);
     loop {
@@ -126,8 +126,9 @@ async fn run(
 
 struct Sending<'a> {
     parts: Parts,
-    target: &'a str,
-    told: Told,
+    strip: Option<&'a str>,
+    /// There until it was sent, as what the parts hold.
+    told: Option<Told>,
     /// There until it was sent.
     body: Option<RequestBody>,
     /// The client takes trailers.
@@ -152,10 +153,13 @@ impl Sending<'_> {
         if !self.parts.headers.contains_key(header::HOST) {
             self.parts.headers.insert(header::HOST, server.url.host_header.clone());
         }
-        let (method, headers) = (&self.parts.method, &self.parts.headers);
-        let outbound = Outbound { method, target: self.target, headers, told: Some(&self.told) };
-        let body = self.body.take().unwrap_or_else(RequestBody::empty);
-        match exchange(connection, outbound, body, server, timeout).await {
+        let Parts { method, uri, headers, .. } = &mut self.parts;
+        let target = target::of(uri, self.strip);
+        let outbound = Outbound { method, target: &target, headers, told: self.told.as_ref() };
+        let worded = word(connection, &outbound, self.body.take().unwrap_or_else(RequestBody::empty));
+        drop(target);
+        let spent = Spent { uri, headers, told: &mut self.told };
+        match exchange(worded, method, spent, server, timeout).await {
             Ok(Answer::Response(response)) => Ok(response),
             Ok(Answer::Switched(head, stream, ahead)) => match self.tunnel.take() {
                 Some(tunnel) => Ok(head.map(|()| Body::tunnel(tunnel.open(stream, ahead)))),
@@ -216,7 +220,8 @@ impl Sending<'_> {
         let host = headers.remove(header::HOST);
         let authority = host.as_ref().map_or(server.url.authority.as_str().as_bytes(), HeaderValue::as_bytes);
         let scheme = if server.url.speaks == crate::upstream::Speaks::Tls { "https" } else { "http" };
-        let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(self.target).build();
+        let target = target::of(&self.parts.uri, self.strip);
+        let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(&*target).build();
         let uri = uri.map_err(|_| ForwardError::Refused {
             status: StatusCode::BAD_REQUEST,
             reason: "the request's host or path is malformed",
@@ -225,7 +230,7 @@ impl Sending<'_> {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
         }
         headers.remove(header::EXPECT);
-        for (name, value) in self.told.lines() {
+        for (name, value) in self.told.iter().flat_map(Told::lines) {
             headers.insert(name, value.clone());
         }
         let mut request = Request::new(body);

@@ -75,10 +75,7 @@ pub(super) async fn serve<H: Handler>(
         presence: presence.clone(),
         serving: serving.clone(),
     });
-    let service = service_fn(move |request| {
-        let visit = visit.clone();
-        async move { Ok::<_, Infallible>(answer(visit, request).await) }
-    });
+    let service = service_fn(move |request| answer(visit.clone(), request));
     if version == Version::HTTP_2 {
         let io = TokioIo::new(Gate::new(stream, ahead, None, presence.clone()));
         let connection = pin!(http2_builder(&serving.settings).serve_connection(io, service));
@@ -246,7 +243,12 @@ impl Watch {
 }
 
 /// One request: checked, handled, its answer made to hold what must be held.
-async fn answer<H: Handler>(visit: Arc<Visit<H>>, request: Request<Incoming>) -> Response<Body> {
+///
+/// Here and below, futures are handed on and not wrapped in one another: each wrapping moves the request once more.
+async fn answer<H: Handler>(
+    visit: Arc<Visit<H>>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     let Visit { serving, client, presence } = &*visit;
     let Settings { limits, observer, .. } = &serving.settings;
     let mut flight = Flight::start(presence.clone(), observer.as_ref(), &request, client.peer.ip());
@@ -262,7 +264,7 @@ async fn answer<H: Handler>(visit: Arc<Visit<H>>, request: Request<Incoming>) ->
     }
     flight.answered(response.status());
     response.body_mut().fly(flight);
-    response
+    Ok(response)
 }
 
 /// Refuses a request before anybody has looked at it. What else comes on its connection is not to be trusted.

@@ -7,7 +7,7 @@
 use super::{
     Upstream,
     connect::Offer,
-    h1::{Answer, Outbound, exchange},
+    h1::{Answer, Outbound, Spent, exchange, word},
     server::{Line, Server},
     settings::HealthSettings,
 };
@@ -111,7 +111,9 @@ async fn ask(server: &Arc<Server>, path: &str, timeout: Duration) -> bool {
             headers.insert(header::USER_AGENT, HeaderValue::from_static("tollgate-health"));
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             let request = Outbound { method: &Method::GET, target: path, headers: &headers, told: None };
-            match exchange(connection, request, RequestBody::empty(), server, timeout).await {
+            let worded = word(connection, &request, RequestBody::empty());
+            let spent = Spent { uri: &mut Uri::default(), headers: &mut headers, told: &mut None };
+            match exchange(worded, &Method::GET, spent, server, timeout).await {
                 Ok(Answer::Response(response)) => response.status().as_u16() < 400,
                 _ => false,
             }

@@ -23,8 +23,8 @@ pub struct Ruling<P> {
     pub stands: SmallVec<[Stand; 4]>,
     /// What shadow rules would have said.
     pub shadows: SmallVec<[Shadow; 2]>,
-    /// What it holds until it is done.
-    pub permits: SmallVec<[P; 1]>,
+    /// What it holds until it is done. Few hold anything, and an empty list is cheap to hand on.
+    pub permits: Vec<P>,
 }
 
 /// Whether a request may go on.
@@ -159,8 +159,8 @@ impl<S: Store> Manner<S> for AtOnce {
 
 impl<S: Enter> Edition<S> {
     /// Rules on a request, charging what it costs; comes back when its turn has come.
-    pub async fn rule(&self, found: &Found<'_, '_>, body: Body) -> Ruling<S::Permit> {
-        self.decide::<InTurn>(found, body).await
+    pub fn rule(&self, found: &Found<'_, '_>, body: Body) -> impl Future<Output = Ruling<S::Permit>> + Send {
+        self.decide::<InTurn>(found, body)
     }
 }
 
@@ -176,7 +176,7 @@ impl<S: Store> Edition<S> {
             outcome: Outcome::Pass { waited: Duration::ZERO },
             stands: SmallVec::new(),
             shadows: SmallVec::new(),
-            permits: SmallVec::new(),
+            permits: Vec::new(),
         };
         // The global switch: nothing is refused, and no store is touched.
         if !self.program.file().enabled {

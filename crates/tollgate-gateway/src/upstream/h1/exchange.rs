@@ -17,7 +17,7 @@ use crate::{
     upstream::{server::Server, stream::Stream},
 };
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode, Uri, header};
 use http_body::Body as _;
 use std::{
     future::poll_fn,
@@ -55,31 +55,60 @@ pub(crate) struct Outbound<'a> {
     pub(crate) told: Option<&'a Told>,
 }
 
+/// What a request was made of: untouched where nothing was sent, given up with the first byte that is.
+///
+/// All of it lies in the memory that the client's bytes were read into, which is used again once nobody holds it. The map is
+/// used for the answer's headers.
+pub(crate) struct Spent<'a> {
+    pub(crate) uri: &'a mut Uri,
+    pub(crate) headers: &'a mut HeaderMap,
+    pub(crate) told: &'a mut Option<Told>,
+}
+
+impl Spent<'_> {
+    fn give_up(&mut self) {
+        self.headers.clear();
+        *self.uri = Uri::default();
+        *self.told = None;
+    }
+}
+
+/// A request that was put into words, on a connection that rests.
+pub(crate) struct Worded {
+    connection: Box<Connection>,
+    upload: Upload,
+}
+
 pub(super) struct Exchange {
     pub(super) connection: Box<Connection>,
     pub(super) upload: Upload,
     timeout: Duration,
 }
 
-/// Sends a request on `connection`, which rests, and waits for the head of the answer.
-pub(crate) async fn exchange(
-    mut connection: Box<Connection>,
-    request: Outbound<'_>,
-    body: RequestBody,
-    server: &Arc<Server>,
-    timeout: Duration,
-) -> Result<Answer, Failed> {
+/// Puts a request into words, to be sent on `connection`.
+pub(crate) fn word(mut connection: Box<Connection>, request: &Outbound<'_>, body: RequestBody) -> Worded {
     let framing = framing(&body);
     let mut buffer = std::mem::take(&mut connection.write);
     buffer.clear();
-    encode::request(&mut buffer, &request, framing);
+    encode::request(&mut buffer, request, framing);
     let expecting = framing != Framing::None && request.headers.contains_key(header::EXPECT);
-    let upload = Upload::new(buffer, body, framing, expecting);
-    let first = if expecting { CONTINUE_WITHIN.min(timeout) } else { timeout };
+    Worded { connection, upload: Upload::new(buffer, body, framing, expecting) }
+}
+
+/// Sends a request by `method` and waits for the head of the answer.
+pub(crate) async fn exchange(
+    worded: Worded,
+    method: &Method,
+    mut spent: Spent<'_>,
+    server: &Arc<Server>,
+    timeout: Duration,
+) -> Result<Answer, Failed> {
+    let Worded { mut connection, upload } = worded;
+    let first = if upload.is_expecting() { CONTINUE_WITHIN.min(timeout) } else { timeout };
     connection.deadline.set(Instant::now() + first);
     let mut exchange = Some(Exchange { connection, upload, timeout });
     let head = poll_fn(|context| match &mut exchange {
-        Some(exchange) => exchange.poll_head(request.method, context),
+        Some(exchange) => exchange.poll_head(method, &mut spent, context),
         None => Poll::Ready(Err(Failed::Protocol("polled after its end"))),
     })
     .await;
@@ -103,16 +132,20 @@ impl Exchange {
     fn poll_head(
         &mut self,
         method: &Method,
+        spent: &mut Spent<'_>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(Head, Bytes), Failed>> {
         loop {
             if !self.upload.is_done() {
                 self.poll_upload(context)?;
+                if self.upload.written > 0 {
+                    spent.give_up();
+                }
             }
             match self.connection.poll_read(context) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(self.closed("closed without an answer"))),
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(self.closed("broke off without an answer"))),
-                Poll::Ready(Ok(_)) => match self.parse(method) {
+                Poll::Ready(Ok(_)) => match self.parse(method, spent) {
                     Ok(Some(found)) => return Poll::Ready(Ok(found)),
                     Ok(None) => {}
                     Err(reason) => return Poll::Ready(Err(Failed::Protocol(reason))),
@@ -156,10 +189,14 @@ impl Exchange {
     }
 
     /// Reads the head off what was read, past any that only inform; gives it, and what follows it.
-    fn parse(&mut self, method: &Method) -> Result<Option<(Head, Bytes)>, &'static str> {
+    fn parse(
+        &mut self,
+        method: &Method,
+        spent: &mut Spent<'_>,
+    ) -> Result<Option<(Head, Bytes)>, &'static str> {
         let mut bytes = self.connection.read.split().freeze();
         loop {
-            let Some(head) = head::parse(&bytes, method)? else {
+            let Some(head) = head::parse(&bytes, method, spent.headers)? else {
                 // Seldom: a head in two packets. The next read goes behind its first part.
                 self.connection.read = BytesMut::from(&bytes[..]);
                 return Ok(None);

@@ -35,8 +35,13 @@ pub(super) enum Framing {
     UntilClose,
 }
 
-/// Reads a head off the start of `bytes`, the answer to a request by `method`; none if it is not complete.
-pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Option<Head>, &'static str> {
+/// Reads a head off the start of `bytes`, the answer to a request by `method`; none if it is not complete. The headers of a
+/// final answer are put where the request's were: it has been sent, and they need memory of the same kind.
+pub(super) fn parse(
+    bytes: &Bytes,
+    method: &Method,
+    request: &mut HeaderMap,
+) -> Result<Option<Head>, &'static str> {
     let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
@@ -49,7 +54,11 @@ pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Option<Head>, &'st
         Err(_) => return Err("the head of the answer is malformed"),
     };
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or("no such status")?;
-    let mut reading = Reading::new(parsed.headers.len(), parsed.version == Some(1));
+    let mut headers = if status.is_informational() { HeaderMap::new() } else { std::mem::take(request) };
+    headers.clear();
+    // A few more: the gateway adds its own.
+    headers.reserve(parsed.headers.len() + 4);
+    let mut reading = Reading::new(headers, parsed.version == Some(1));
     for field in parsed.headers.iter() {
         let name =
             HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| "a header's name is malformed")?;
@@ -74,9 +83,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(count: usize, version_1_1: bool) -> Self {
-        // A few more: the gateway adds its own.
-        let headers = HeaderMap::with_capacity(count + 4);
+    fn new(headers: HeaderMap, version_1_1: bool) -> Self {
         let (named, upgrade) = (Vec::new(), None);
         let keep_alive = version_1_1;
         Self {
@@ -195,7 +202,9 @@ mod tests {
     use super::*;
 
     fn head(text: &str) -> Result<Option<Head>, &'static str> {
-        parse(&Bytes::copy_from_slice(text.as_bytes()), &Method::GET)
+        let mut request = HeaderMap::new();
+        request.insert(header::HOST, HeaderValue::from_static("of-the-request"));
+        parse(&Bytes::copy_from_slice(text.as_bytes()), &Method::GET, &mut request)
     }
 
     fn good(text: &str) -> Head {

@@ -16,4 +16,4 @@ mod upload;
 
 pub(crate) use connection::Connection;
 pub(crate) use download::Download;
-pub(crate) use exchange::{Answer, Failed, Outbound, exchange};
+pub(crate) use exchange::{Answer, Failed, Outbound, Spent, exchange, word};

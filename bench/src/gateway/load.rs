@@ -1,0 +1,101 @@
+//! 64 connections that are kept alive and always ask.
+
+use super::{
+    servers::{self, LARGE, Metrics, PAGE, SMALL, Tollgate, spent},
+    wrk,
+};
+use crate::{
+    effort::Effort,
+    report::{Report, Target},
+    rows::{self, Row},
+};
+use std::net::SocketAddr;
+
+const OURS: &str = "ours";
+const NGINX: &str = "nginx";
+const WITHOUT: &str = "without metrics";
+
+/// What is told of a run, in the order of a subject's figures.
+const FIGURES: [(&str, &str, Option<Target>); 5] = [
+    ("requests a second", "requests/s", Some(Target::Times(0.9))),
+    ("p50", "us", None),
+    ("p99", "us", Some(Target::Ratio(1.1))),
+    ("p99.9", "us", None),
+    ("processor time", "us/request", Some(Target::Ratio(1.1))),
+];
+const PROCESSOR: usize = FIGURES.len() - 1;
+
+/// What metrics may cost.
+const METRICS: Target = Target::Ratio(1.03);
+
+pub(super) fn run(report: &mut Report, effort: &Effort) {
+    let loads = [("small response", SMALL), ("10 KiB", PAGE.0), ("1 MiB", LARGE.0)];
+    let against_nginx = |name: &str| -> Vec<Row> {
+        let row = |(figure, (told, unit, target)): (usize, &(&str, &'static str, Option<Target>))| Row {
+            name: format!("gateway, {name}, {told}, nginx with limit_req"),
+            unit,
+            ours: OURS.to_owned(),
+            peer: NGINX.to_owned(),
+            figure,
+            target: *target,
+        };
+        FIGURES.iter().enumerate().map(row).collect()
+    };
+    let metrics = || Row {
+        name: "gateway, small response, processor time, without metrics".to_owned(),
+        unit: FIGURES[PROCESSOR].1,
+        ours: OURS.to_owned(),
+        peer: WITHOUT.to_owned(),
+        figure: PROCESSOR,
+        target: Some(METRICS),
+    };
+    let names: Vec<String> = loads
+        .iter()
+        .flat_map(|(name, _)| against_nginx(name))
+        .chain([metrics()])
+        .map(|row| row.name)
+        .collect();
+    if !report.wants_any(&names) {
+        return;
+    }
+    let upstream = servers::upstream();
+    let nginx = servers::peer(upstream.address());
+    let directory = nginx.directory();
+    let ours = Tollgate::start(directory, upstream.address(), Metrics::Kept);
+    let without = Tollgate::start(directory, upstream.address(), Metrics::Not);
+    let worker = servers::worker_of(&nginx);
+    let subject = |name: &str| match name {
+        NGINX => (nginx.address(), worker),
+        WITHOUT => (without.address, without.pid()),
+        _ => (ours.address, ours.pid()),
+    };
+    for (name, path) in loads {
+        let rows = against_nginx(name);
+        if report.wants_any(rows.iter().map(|row| &row.name)) {
+            let ask = |who: &str| figures(directory, subject(who), path, effort.gateway_seconds);
+            for who in [OURS, NGINX] {
+                ask(who);
+            }
+            rows::measure(report, effort.gateway_rounds, rows, ask);
+        }
+    }
+    if report.wants(&metrics().name) {
+        let ask = |who: &str| figures(directory, subject(who), SMALL, effort.gateway_seconds);
+        for who in [OURS, WITHOUT] {
+            ask(who);
+        }
+        // A few hundredths are looked for, where a round is off by as much.
+        rows::measure(report, 2 * effort.gateway_rounds, vec![metrics()], ask);
+    }
+}
+
+fn figures(
+    directory: &std::path::Path,
+    (address, pid): (SocketAddr, u32),
+    path: &str,
+    seconds: usize,
+) -> Vec<f64> {
+    let (seen, spent) = spent(pid, || wrk::run(directory, address, path, seconds));
+    let each = spent.as_nanos() as f64 / 1e3 / seen.requests;
+    vec![seen.a_second, seen.median, seen.slow, seen.slowest, each]
+}
