@@ -26,7 +26,7 @@ pub use body::{Body, BodyError};
 pub use client::{ClientInfo, Scheme};
 pub use door::{Answered, Gateway, Ledger, NoLedger, PrepareError, Prepared, Ruled};
 pub use error::ForwardError;
-pub use forward::{ForwardOptions, UpstreamObserver, forward};
+pub use forward::forward;
 pub use request::RequestBody;
 pub use serve::{
     Access, Drained, Gauges, Handler, Http2Settings, Limits, Observer, ServeError, Server, Settings,

@@ -58,9 +58,9 @@ impl Demo {
         Self::start(env!("CARGO_BIN_EXE_tollgate"), &PLAIN.split(' ').collect::<Vec<_>>())
     }
 
-    /// On a terminal of its own.
+    /// On a terminal of its own. No shell stays in between: one that gets Ctrl-C too answers with an end of its own.
     fn on_a_terminal(args: &str) -> Self {
-        let command = format!("{} {args}", env!("CARGO_BIN_EXE_tollgate"));
+        let command = format!("exec {} {args}", env!("CARGO_BIN_EXE_tollgate"));
         Self::start("script", &["-qec", &command, "/dev/null"])
     }
 

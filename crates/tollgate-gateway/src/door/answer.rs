@@ -89,7 +89,7 @@ impl<S: Enter> Active<S> {
     }
 
     /// Nothing in the file takes the request.
-    pub(super) fn no_route(&self, _: &HeaderMap) -> Response<Body> {
+    pub(super) fn no_route() -> Response<Body> {
         problem(StatusCode::NOT_FOUND, "No route", "no route takes this request").map(Body::full)
     }
 }

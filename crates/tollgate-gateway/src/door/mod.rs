@@ -14,7 +14,7 @@ pub use active::{PrepareError, Prepared};
 pub use ledger::{Answered, Ledger, NoLedger, Ruled};
 
 use crate::{
-    forward::{ForwardOptions, forward},
+    forward::forward,
     {Body, ClientInfo, Handler, RequestBody, Upstream},
 };
 use active::Active;
@@ -103,32 +103,20 @@ impl<S: Enter + 'static> Gateway<S> {
     pub fn in_flight(&self) -> &Ceiling {
         &self.inner.in_flight
     }
+}
 
-    async fn answer(&self, mut request: Request<RequestBody>, mut client: ClientInfo) -> Response<Body> {
+impl<S: Enter + 'static> Handler for Gateway<S> {
+    async fn handle(&self, mut request: Request<RequestBody>, mut client: ClientInfo) -> Response<Body> {
         let begun = Instant::now();
         let active = self.inner.active.load_full();
         let Some(slot) = self.inner.in_flight.enter() else {
-            let response = active.overloaded(request.headers());
-            active.ledger.answered(&Answered {
-                route: None,
-                upstream: None,
-                status: response.status(),
-                took: begun.elapsed(),
-            });
-            return response;
+            return active.counted(active.overloaded(request.headers()), None, begun);
         };
         client.client_ip = active.proxies.client(client.peer.ip(), request.headers());
         client.trusted = active.proxies.trusts(client.peer.ip());
 
         let Some(mut verdict) = decide(&active, &request, &client).await else {
-            let response = active.no_route(request.headers());
-            active.ledger.answered(&Answered {
-                route: None,
-                upstream: None,
-                status: response.status(),
-                took: begun.elapsed(),
-            });
-            return response;
+            return active.counted(Active::<S>::no_route(), None, begun);
         };
         let route = active.edition.program().route(verdict.route);
         let (upstream, passed) = match &verdict.ruling.outcome {
@@ -136,14 +124,8 @@ impl<S: Enter + 'static> Gateway<S> {
             Outcome::Refused { by, why } => match active.diverted(*by, why) {
                 Some(other) => (other, false),
                 None => {
-                    let mut response = active.refuse(request.headers(), &verdict.ruling, *by, why);
-                    let took = begun.elapsed();
-                    active.ledger.answered(&Answered {
-                        route: Some(verdict.route),
-                        upstream: None,
-                        status: response.status(),
-                        took,
-                    });
+                    let refused = active.refuse(request.headers(), &verdict.ruling, *by, why);
+                    let mut response = active.counted(refused, Some(verdict.route), begun);
                     response.body_mut().hold(slot);
                     return response;
                 }
@@ -156,8 +138,7 @@ impl<S: Enter + 'static> Gateway<S> {
         let permits = std::mem::take(&mut verdict.ruling.permits);
         let holding = (!permits.is_empty()).then(|| Holding::new(permits));
         let asked = Instant::now();
-        let forwarded =
-            forward(request, &client, &active.upstreams[upstream], &ForwardOptions::default()).await;
+        let forwarded = forward(request, &client, &active.upstreams[upstream]).await;
         let took = asked.elapsed();
         let mut response = match forwarded {
             Ok(response) => response,
@@ -176,6 +157,15 @@ impl<S: Enter + 'static> Gateway<S> {
             response = response.map(|body| body.pace(bandwidth));
         }
         response.body_mut().hold((slot, holding));
+        response
+    }
+}
+
+impl<S: Enter> Active<S> {
+    /// An answer that was given here, written into the books.
+    fn counted(&self, response: Response<Body>, route: Option<RouteId>, begun: Instant) -> Response<Body> {
+        let (status, took) = (response.status(), begun.elapsed());
+        self.ledger.answered(&Answered { route, upstream: None, status, took });
         response
     }
 }
@@ -244,12 +234,6 @@ fn has_length(headers: &HeaderMap) -> bool {
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-}
-
-impl<S: Enter + 'static> Handler for Gateway<S> {
-    async fn handle(&self, request: Request<RequestBody>, client: ClientInfo) -> Response<Body> {
-        self.answer(request, client).await
-    }
 }
 
 impl<S: Enter> Clone for Gateway<S> {

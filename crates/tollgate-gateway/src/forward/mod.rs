@@ -8,7 +8,6 @@
 //! who knows whether the request may be repeated.
 
 mod headers;
-mod target;
 mod tunnel;
 
 pub(crate) use headers::{Told, may_trail};
@@ -27,37 +26,18 @@ use crate::{
         server::{Line, Server},
     },
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts};
+use http::{
+    HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts, uri::PathAndQuery,
+};
 use std::{
-    fmt,
     pin::pin,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
-use tokio::time::Instant;
 use tunnel::Tunnel;
 
 /// How often a request is tried again after connections that were found closed.
 const MOST_UNSENT: u32 = 3;
-
-/// How requests of a route are forwarded.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct ForwardOptions {
-    /// Taken off the front of the path where it is a whole segment or several: `/orders` makes `/orders/7` to `/7` and
-    /// leaves `/orders-old` alone.
-    pub strip_prefix: Option<String>,
-    /// Whoever wants to know how upstreams answer.
-    pub observer: Option<Arc<dyn UpstreamObserver>>,
-}
-
-/// Hears how upstreams answer.
-pub trait UpstreamObserver: Send + Sync {
-    /// The head of an answer came, or an error, after `took` from when a server was looked for.
-    fn answered(&self, upstream: &str, took: Duration, outcome: Result<StatusCode, &ForwardError>) {
-        let _ = (upstream, took, outcome);
-    }
-}
 
 /// Sends `request` to a server of `upstream` and gives its answer, headers put right on both ways. The body of the answer
 /// comes as it is read; dropping the answer, or this future, ends the exchange.
@@ -65,23 +45,9 @@ pub trait UpstreamObserver: Send + Sync {
 /// # Errors
 /// Where there is no answer; [`ForwardError::into_response`] is what to tell the client.
 pub async fn forward(
-    request: Request<RequestBody>,
-    client: &ClientInfo,
-    upstream: &Upstream,
-    options: &ForwardOptions,
-) -> Result<Response<Body>, ForwardError> {
-    let Some(observer) = &options.observer else { return run(request, client, upstream, options).await };
-    let start = Instant::now();
-    let answer = run(request, client, upstream, options).await;
-    observer.answered(upstream.name(), start.elapsed(), answer.as_ref().map(Response::status));
-    answer
-}
-
-async fn run(
     mut request: Request<RequestBody>,
     client: &ClientInfo,
     upstream: &Upstream,
-    options: &ForwardOptions,
 ) -> Result<Response<Body>, ForwardError> {
     if request.method() == Method::CONNECT {
         let reason = "CONNECT is not for a gateway";
@@ -91,9 +57,9 @@ async fn run(
     let tunnel = hop.upgrade.then(|| Tunnel::new(&mut request));
     let (mut parts, body) = request.into_parts();
     let uri = std::mem::take(&mut parts.uri);
-    let target = target::of(&uri, options.strip_prefix.as_deref());
+    let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let mut sending =
-        Sending { parts, target: &target, told: hop.told, body: Some(body), trailers: hop.trailers, tunnel };
+        Sending { parts, target, told: hop.told, body: Some(body), trailers: hop.trailers, tunnel };
     let offer = if sending.tunnel.is_some() { Offer::Http1 } else { Offer::Both };
     let (mut tried, mut unsent, mut last) = (Vec::new(), 0, None);
     loop {
@@ -251,10 +217,4 @@ fn protocol(server: &Server, reason: &'static str) -> ForwardError {
 
 fn timed_out(server: &Server) -> ForwardError {
     ForwardError::Timeout { server: server.url.text.clone() }
-}
-
-impl fmt::Debug for ForwardOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForwardOptions").field("strip_prefix", &self.strip_prefix).finish_non_exhaustive()
-    }
 }

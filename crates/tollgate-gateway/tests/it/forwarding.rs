@@ -8,9 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use std::sync::{Arc, Mutex, atomic::Ordering::SeqCst};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tollgate_gateway::{
-    Access, Body, ClientInfo, ForwardError, ForwardOptions, Observer, RequestBody, UpstreamObserver, forward,
-};
+use tollgate_gateway::{Access, Body, ClientInfo, Observer, RequestBody, forward};
 
 #[tokio::test]
 async fn a_request_and_its_answer() {
@@ -118,20 +116,9 @@ async fn a_body_is_not_asked_for_before_the_server_wants_it() {
     assert!(seen.lock().expect("not poisoned").contains("expect: 100-continue"));
 }
 
-#[tokio::test]
-async fn a_prefix_is_taken_off() {
-    let origin = Origin::start("a").await;
-    let mut options = ForwardOptions::default();
-    options.strip_prefix = Some("/api".to_owned());
-    let gateway = serve(settings(), Forwarding(upstream(&[origin.url()]), Arc::new(options)));
-    let answer = get(gateway.local_addr(), "/api/headers?x").await;
-    assert!(body(&answer).starts_with("GET /headers?x\n"), "{answer}");
-}
-
 #[derive(Default)]
 struct Ears {
     accesses: Mutex<Vec<Access>>,
-    answers: Mutex<Vec<String>>,
 }
 
 impl Observer for Ears {
@@ -144,35 +131,18 @@ impl Observer for Ears {
     }
 }
 
-impl UpstreamObserver for Ears {
-    fn answered(
-        &self,
-        upstream: &str,
-        _took: std::time::Duration,
-        outcome: Result<http::StatusCode, &ForwardError>,
-    ) {
-        self.answers
-            .lock()
-            .expect("not poisoned")
-            .push(format!("{upstream} {:?}", outcome.map(|s| s.as_u16())));
-    }
-}
-
 #[tokio::test]
 async fn who_wants_to_know_is_told() {
     let origin = Origin::start("hello").await;
     let ears = Arc::new(Ears::default());
     let mut settings = settings();
     settings.observer = Some(ears.clone());
-    let mut options = ForwardOptions::default();
-    options.observer = Some(ears.clone());
-    let gateway = serve(settings, Forwarding(upstream(&[origin.url()]), Arc::new(options)));
+    let gateway = serve(settings, Forwarding(upstream(&[origin.url()])));
     get(gateway.local_addr(), "/x?y").await;
     until("one access", || ears.accesses.lock().expect("not poisoned").len() == 1).await;
     let access = ears.accesses.lock().expect("not poisoned")[0].clone();
     assert_eq!((access.uri.to_string().as_str(), access.sent), ("/x?y", 5));
     assert_eq!(access.status.map(|status| status.as_u16()), Some(200));
-    assert_eq!(*ears.answers.lock().expect("not poisoned"), ["test Ok(200)"]);
     until("nothing under way", || gateway.gauges().in_flight == 0).await;
 }
 
@@ -185,8 +155,7 @@ async fn what_an_answer_holds_is_let_go_at_its_end() {
     let handler = move |request: Request<RequestBody>, client: ClientInfo| {
         let (upstream, guard) = (upstream.clone(), holding.clone());
         async move {
-            let mut response =
-                forward(request, &client, &upstream, &ForwardOptions::default()).await.expect("an answer");
+            let mut response = forward(request, &client, &upstream).await.expect("an answer");
             response.body_mut().hold(guard);
             response
         }

@@ -23,8 +23,8 @@ use tokio::{
     task::JoinHandle,
 };
 use tollgate_gateway::{
-    Body, ClientInfo, ForwardOptions, Handler, RequestBody, Server, ServerSettings, Settings, Upstream,
-    UpstreamSettings, forward,
+    Body, ClientInfo, Handler, RequestBody, Server, ServerSettings, Settings, Upstream, UpstreamSettings,
+    forward,
 };
 
 /// Nothing here takes longer unless it is broken.
@@ -216,11 +216,11 @@ pub(crate) async fn read_head(socket: &mut TcpStream) -> String {
 
 /// Forwards everything to one upstream.
 #[derive(Clone)]
-pub(crate) struct Forwarding(pub(crate) Arc<Upstream>, pub(crate) Arc<ForwardOptions>);
+pub(crate) struct Forwarding(pub(crate) Arc<Upstream>);
 
 impl Handler for Forwarding {
     async fn handle(&self, request: Request<RequestBody>, client: ClientInfo) -> Response<Body> {
-        match forward(request, &client, &self.0, &self.1).await {
+        match forward(request, &client, &self.0).await {
             Ok(response) => response,
             Err(error) => error.into_response(),
         }
@@ -239,7 +239,7 @@ pub(crate) fn upstream(urls: &[String]) -> Arc<Upstream> {
 }
 
 pub(crate) fn gateway_with(settings: Settings, upstream: Arc<Upstream>) -> Server {
-    serve(settings, Forwarding(upstream, Arc::default()))
+    serve(settings, Forwarding(upstream))
 }
 
 pub(crate) fn serve(settings: Settings, handler: impl Handler) -> Server {

@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use tollgate_gateway::{ForwardOptions, ServerSettings, Settings, TlsSettings, Upstream, UpstreamSettings};
+use tollgate_gateway::{ServerSettings, Settings, TlsSettings, Upstream, UpstreamSettings};
 
 struct Files(PathBuf);
 
@@ -110,7 +110,7 @@ async fn upstreams_over_tls() {
     let url = format!("https://localhost:{}", inner.local_addr().port());
     let of_outer = UpstreamSettings::new("outer", vec![ServerSettings::new(url.clone())]);
     let outer = Upstream::with_roots(of_outer.clone(), [pair.cert.der().to_vec()]).expect("good settings");
-    let outer = serve(settings(), crate::stage::Forwarding(outer, Arc::new(ForwardOptions::default())));
+    let outer = serve(settings(), crate::stage::Forwarding(outer));
     for _ in 0..5 {
         let answer = crate::stage::get(outer.local_addr(), "/").await;
         assert_eq!((status(&answer), crate::stage::body(&answer)), (200, "a"), "{answer}");
@@ -118,6 +118,6 @@ async fn upstreams_over_tls() {
     // One that is not trusted is not spoken to.
     let stranger =
         Upstream::with_roots(of_outer, [self::pair("localhost").cert.der().to_vec()]).expect("good settings");
-    let outer = serve(settings(), crate::stage::Forwarding(stranger, Arc::default()));
+    let outer = serve(settings(), crate::stage::Forwarding(stranger));
     assert_eq!(status(&crate::stage::get(outer.local_addr(), "/").await), 502);
 }

@@ -208,10 +208,7 @@ async fn an_upstream_is_replaced_under_way() {
     let handler = move |request: http::Request<tollgate_gateway::RequestBody>,
                         client: tollgate_gateway::ClientInfo| {
         let upstream = shared.lock().expect("not poisoned").clone();
-        async move {
-            let options = tollgate_gateway::ForwardOptions::default();
-            tollgate_gateway::forward(request, &client, &upstream, &options).await.expect("an answer")
-        }
+        async move { tollgate_gateway::forward(request, &client, &upstream).await.expect("an answer") }
     };
     let mut settings = settings();
     settings.workers = 1;

@@ -105,14 +105,6 @@ impl<S: Store> Edition<S> {
     pub(super) fn handle_of(&self, charge: &RuleCharge, own: Option<usize>) -> &S::Limit {
         self.plans[charge.id.0].handles.of(own)
     }
-
-    /// What the file says of the limit that a charge is on.
-    pub fn numbers_of(&self, charge: &RuleCharge) -> &Limit {
-        match charge.limit {
-            ChargedLimit::Named(place) => &self.program.file().limits[place].limit,
-            ChargedLimit::Inline(place) => &self.program.inline_limits()[place].limit,
-        }
-    }
 }
 
 impl<S: Store> Plan<S> {
