@@ -79,7 +79,7 @@ impl RedisStore {
             let era = leasing.era.load(SeqCst);
             let in_hand = purse::spend(need.bucket, need.cost, era, || now);
             return match in_hand {
-                Some(status) => Some(SetStatus::new(vec![status], None)),
+                Some(status) => Some(SetStatus::one(status)),
                 None => leasing.decide_and_take(now, need),
             };
         }
@@ -275,6 +275,9 @@ impl Leasing {
             Local::Deny(retry) => Decision::Deny(retry),
             Local::Ask => return None,
         };
+        if let [need] = needs {
+            return desk.status(now, need, decision).map(SetStatus::one);
+        }
         let statuses =
             needs.iter().map(|need| desk.status(now, need, decision)).collect::<Option<Vec<_>>>()?;
         drop(desk);

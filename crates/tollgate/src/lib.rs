@@ -32,6 +32,7 @@ mod documents {}
 mod charge;
 mod clock;
 mod decision;
+mod few;
 mod guava;
 #[cfg(all(test, loom))]
 mod interleavings;

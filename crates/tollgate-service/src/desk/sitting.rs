@@ -196,7 +196,7 @@ impl<'d, S: Store> Sitting<'d, S> {
             let most = self.limit(asked.limit).most();
             Status::new(Decision::Allow, most, most, Some(Duration::ZERO))
         };
-        SetStatus::new(asked.iter().map(status).collect(), None)
+        SetStatus::new(asked.iter().map(status), None)
     }
 }
 
@@ -220,7 +220,7 @@ impl<S: Enter> Sitting<'_, S> {
         let entered = entered?;
         match &entered {
             Entered::In(permit) => {
-                let status = SetStatus::new(permit.statuses().to_vec(), None);
+                let status = SetStatus::new(permit.statuses().iter().copied(), None);
                 self.book(door, asked, &status, false);
             }
             Entered::Refused(status) => self.book(door, asked, status, false),

@@ -2,10 +2,10 @@
 
 use super::{
     gate::{AnyGate, At, WaitAt},
-    order::{Bucket, Few},
+    order::Bucket,
     passed::Passed,
 };
-use crate::{decision::Status, step::turns::Turns};
+use crate::{decision::Status, few::Few, step::turns::Turns};
 use std::{fmt, time::Duration};
 
 /// Slots of concurrency limits, held until this is dropped.
