@@ -9,6 +9,7 @@
 //! For tests only: what cannot go on panics, and says why.
 
 mod arrivals;
+mod backstage;
 mod cluster;
 mod connection;
 mod directory;

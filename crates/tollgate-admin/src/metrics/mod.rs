@@ -20,6 +20,7 @@ mod gauge;
 mod histogram;
 mod meters;
 mod registry;
+mod row;
 mod text;
 
 pub(crate) use cells::{shard, shards};
