@@ -16,4 +16,4 @@ mod desk;
 mod json;
 
 pub use desk::{Answered, AskError, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which};
-pub use json::{Json, JsonSettings};
+pub use json::{Json, JsonSettings, openapi};

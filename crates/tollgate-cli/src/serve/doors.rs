@@ -2,7 +2,7 @@
 
 use super::{
     certificates,
-    opened::{Options, bind},
+    opened::{Gauges, Options, bind},
 };
 use anyhow::{Context, Result};
 use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
@@ -17,6 +17,8 @@ use tollgate_service::{Desk, DoorName, Json, JsonSettings};
 #[derive(Default)]
 pub(super) struct Doors {
     crews: Vec<(&'static str, Crew)>,
+    /// Requests that are not answered yet, where a door counts them.
+    in_flight: Gauges,
     /// Who follows their certificates.
     tasks: Vec<JoinHandle<()>>,
 }
@@ -41,6 +43,7 @@ impl Doors {
         let opening = Opening { options, drain, meters };
         if let Some(listener) = &listen.http {
             let door = Json::new(desk.clone(), json_settings(listener));
+            doors.in_flight.push(("http", Box::new(door.in_flight())));
             doors.add(&opening, DoorName::Http, listener, &["h2", "http/1.1"], door)?;
         }
         Ok(doors)
@@ -79,10 +82,13 @@ impl Doors {
     }
 
     /// How many connections each has, for whoever counts.
-    pub(super) fn connections(
-        &self,
-    ) -> impl Iterator<Item = (&'static str, impl Fn() -> usize + Send + Sync + 'static)> {
-        self.crews.iter().map(|(name, crew)| (*name, crew.connections()))
+    pub(super) fn connections(&self) -> Gauges {
+        self.crews.iter().map(|(name, crew)| (*name, Box::new(crew.connections()) as _)).collect()
+    }
+
+    /// How many requests are not answered yet, for whoever counts.
+    pub(super) fn in_flight(&mut self) -> Gauges {
+        std::mem::take(&mut self.in_flight)
     }
 
     /// Waits for their threads, which end when the drain is over.

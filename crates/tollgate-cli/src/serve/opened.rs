@@ -57,7 +57,7 @@ pub(crate) struct Opened<S: Enter> {
 }
 
 /// How many there are, by listener, when somebody asks.
-type Gauges = Vec<(&'static str, Box<dyn Fn() -> usize + Send + Sync>)>;
+pub(super) type Gauges = Vec<(&'static str, Box<dyn Fn() -> usize + Send + Sync>)>;
 
 impl<S: Enter + Tell + 'static> Opened<S> {
     /// Opens what the file names.
@@ -94,9 +94,10 @@ impl<S: Enter + Tell + 'static> Opened<S> {
             in_flight.push(("gateway", Box::new(move || door.in_flight().inside())));
             tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
         }
-        let doors = Doors::open(&listen, &options, &drain, &meters, &desk)?;
+        let mut doors = Doors::open(&listen, &options, &drain, &meters, &desk)?;
         addresses.extend(doors.addresses());
-        connections.extend(doors.connections().map(|(name, open)| (name, Box::new(open) as _)));
+        connections.extend(doors.connections());
+        in_flight.extend(doors.in_flight());
         meters.ask_listeners(move || asked(&connections), move || asked(&in_flight));
         if let Some(listener) = &listen.admin {
             let admin = Admin::new(status.clone(), meters.clone(), sketch.clone());

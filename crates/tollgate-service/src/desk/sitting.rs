@@ -92,6 +92,20 @@ impl<'d, S: Store> Sitting<'d, S> {
         }
     }
 
+    /// The limit itself, with the numbers that hold for this key.
+    #[must_use]
+    pub fn limit_for<'a>(&'a self, which: &'a Which<S>, key: Key<'_>) -> &'a Limit {
+        let own = match &which.0 {
+            Kind::Named(place) => {
+                let program = self.edition.program();
+                let overrides = &program.file().limits[*place].overrides;
+                program.override_of(*place, key).and_then(|own| overrides.get(own))
+            }
+            Kind::Defined(_) => None,
+        };
+        own.map_or_else(|| self.limit(which), |own| &own.limit)
+    }
+
     /// Decides a set of charges: all are charged, or none is.
     ///
     /// # Errors
