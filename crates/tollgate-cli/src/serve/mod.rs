@@ -3,7 +3,9 @@
 //! Which store is in use is known here and nowhere below. The gateway has workers of its own; everything else (the file,
 //! health checks, the admin listener, signals) runs on one small runtime.
 
+mod answers;
 mod books;
+mod certificates;
 mod doors;
 mod holds;
 mod opened;
@@ -60,7 +62,7 @@ async fn serve<S: Enter + state::Tell + 'static>(
         );
     }
     let drained = drain.run().await;
-    drop(opened);
+    opened.join();
     if let Drained::Left(left) = drained {
         eprintln!("stopped with {left} connections still open after the deadline");
     }

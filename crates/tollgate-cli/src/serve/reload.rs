@@ -1,6 +1,7 @@
 //! The rule file changes while it is in force: the new rules are taken whole, or the old ones stay and the reason is told.
 
 use super::{
+    answers::AnswerBooks,
     books::Books,
     state::{Status, Tell},
 };
@@ -11,11 +12,15 @@ use tollgate_admin::{Meters, Sketch};
 use tollgate_gateway::Gateway;
 use tollgate_net::Contents;
 use tollgate_rules::{Enforcer, RuleFile};
+use tollgate_service::{Desk, DoorName};
 
 /// All that follows the file.
 pub(super) struct Followers<S: Enter> {
     pub(super) enforcer: Arc<Enforcer<S>>,
     pub(super) gateway: Option<Gateway<S>>,
+    pub(super) desk: Desk<S>,
+    /// The doors that are open.
+    pub(super) doors: Vec<DoorName>,
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
     pub(super) status: Arc<Status<S>>,
@@ -48,6 +53,8 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         };
         self.enforcer.reload(rules).map_err(|error| error.to_string())?;
         let edition = self.enforcer.edition();
+        let answers = AnswerBooks::new(edition.program(), &self.doors, &self.meters, &self.sketch);
+        self.desk.keep_books(Arc::new(answers));
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
             let books = Books::new(edition.program(), &self.meters, &self.sketch);
             gateway.adopt(edition, prepared, Arc::new(books));

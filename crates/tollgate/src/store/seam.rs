@@ -111,6 +111,12 @@ pub trait Held: Send + Sync + 'static {
 
     /// Holds on for another while. Whether nothing was lost until now.
     fn renew(&self) -> bool;
+
+    /// Puts the slots into other hands, which renew them and give them back by this name: from here on nothing is given back
+    /// by itself but by `max_hold`. `None` where it holds nothing.
+    fn keep(self) -> Option<PermitId>
+    where
+        Self: Sized;
 }
 
 impl<C: Timer + Send + Sync + 'static> Enter for MemoryStore<C> {
@@ -140,6 +146,10 @@ impl Held for Permit<'static> {
 
     fn renew(&self) -> bool {
         Self::renew(self)
+    }
+
+    fn keep(self) -> Option<PermitId> {
+        Self::keep(self)
     }
 }
 
