@@ -5,7 +5,7 @@ use super::{
     limits::{self, Bound, Limits},
 };
 use crate::{ChargedLimit, Found, Keyed, Program, RuleCharge, RuleEntry, model::Excess};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tollgate::{Charge, Key, Limit, Numbers, Status, Store, StoreError};
 
 /// A file in force on a store.
@@ -14,6 +14,8 @@ pub struct Edition<S: Store> {
     pub(super) program: Program,
     /// By the place of a named limit in the file.
     named: Vec<Handles<S>>,
+    /// Where in the file a limit of that name stands.
+    places: HashMap<Box<str>, usize>,
     /// By the id of a charge.
     pub(super) plans: Vec<Plan<S>>,
     limits: Limits<S>,
@@ -60,7 +62,9 @@ impl<S: Store> Edition<S> {
                 plans.push(Plan::new(store, &program, entry, charge, &named, handle)?);
             }
         }
-        Ok(Self { store: Arc::clone(store), program, named, plans, limits })
+        let limits_of_file = program.file().limits.iter().enumerate();
+        let places = limits_of_file.map(|(place, limit)| (limit.name.as_str().into(), place)).collect();
+        Ok(Self { store: Arc::clone(store), program, named, places, plans, limits })
     }
 
     /// The rules.
@@ -69,9 +73,21 @@ impl<S: Store> Edition<S> {
     }
 
     /// The limit that holds for a key of a named limit: its own where it has one. By the limit's place in the file.
-    pub fn named(&self, place: usize, key: Key<'_>) -> Option<&S::Limit> {
-        let handles = self.named.get(place)?;
-        Some(handles.of(self.program.override_of(place, key)))
+    ///
+    /// # Panics
+    /// Where the file has no limit in that place.
+    pub fn at(&self, place: usize, key: Key<'_>) -> &S::Limit {
+        self.named[place].of(self.program.override_of(place, key))
+    }
+
+    /// Where in the file the limit of this name stands.
+    pub fn place_of(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    /// The store that is charged.
+    pub const fn store(&self) -> &Arc<S> {
+        &self.store
     }
 
     /// How every charge that a request would make stands, charging nothing: those of all rules that apply, shadow rules
