@@ -13,5 +13,9 @@
 //! numbers a key has, what the global switch says and who keeps the books is the desk's business.
 
 mod desk;
+mod resp;
 
-pub use desk::{Answered, AskError, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which};
+pub use desk::{
+    Answered, AskError, CellAnswered, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which,
+};
+pub use resp::{Resp, RespSettings};

@@ -73,7 +73,6 @@ impl Throttle {
     }
 
     /// What is told where nobody decides: the policy does.
-    #[must_use]
     pub const fn by_policy(&self, policy: OnFailure, come_back: Duration) -> Throttled {
         let is_refused = matches!(policy, OnFailure::Closed) && self.quantity > 0;
         let decision = if is_refused { Decision::Deny(Retry::After(come_back)) } else { Decision::Allow };
@@ -111,7 +110,6 @@ impl Throttle {
 
     /// What is told of an answer from elsewhere: so much was owed before, in microseconds and parts of one as
     /// [`numbers`](Self::numbers) has them, and the quantity was let pass or not.
-    #[must_use]
     pub fn told(&self, owed: (u64, u64), passed: Passed) -> Throttled {
         let (count, of) = (self.count.get(), self.count.get().min(FINEST));
         let scaled = |part: u64| {
