@@ -149,7 +149,6 @@ impl Crew {
     }
 
     /// A view of how many connections are open, for whoever counts.
-    #[must_use]
     pub fn connections(&self) -> impl Fn() -> usize + Send + Sync + 'static {
         let counts = self.counts.clone();
         move || counts.inside()

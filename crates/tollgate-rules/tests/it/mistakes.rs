@@ -258,7 +258,7 @@ fn doors_that_would_be_open_to_the_world() {
     .map(mistakes);
     assert_snapshot!(told.join("\n"), @r#"
     2:17: listen.resp: is open to other machines: give it `tokens: [ "${NAME}" ]`, or say `open: true` if whoever reaches it may ask
-    2:68: listen.http.tokens[0]: must not be empty: nobody would have to know it
+    2:71: listen.http.tokens[0]: must not be empty: nobody would have to know it
     2:20: listen.gateway: does not ask for tokens: only `grpc`, `http` and `resp` do
     2:74: listen.admin: does not ask for tokens: only `grpc`, `http` and `resp` do
     "#);

@@ -93,9 +93,12 @@ async fn off_means_that_everything_passes_and_nothing_is_touched() {
     assert_eq!(desk.store().keys(), 0);
 }
 
+/// Which limits, at what cost, and whether they were refused.
+type Line = (DoorName, Vec<(Option<usize>, u32)>, bool);
+
 /// Writes down what it was told.
 #[derive(Default)]
-struct Written(Mutex<Vec<(DoorName, Vec<(Option<usize>, u32)>, bool)>>);
+struct Written(Mutex<Vec<Line>>);
 
 impl Ledger for Written {
     fn answered(&self, answered: &Answered<'_>) {
