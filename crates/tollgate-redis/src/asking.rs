@@ -10,6 +10,7 @@ use crate::{
     question::{Flaw, Part, Question, Standing, Told, Verb},
     store::RedisStore,
 };
+use redis::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tollgate::{Key, StoreError};
@@ -122,6 +123,31 @@ impl RedisStore {
             }
             told => Ok(told),
         }
+    }
+
+    /// Makes a call that is no question of the gatherer's, under the same breaker and timeout.
+    pub(crate) async fn call(
+        &self,
+        group: Group,
+        key: &[u8],
+        call: impl Future<Output = Result<Value, LinkError>>,
+    ) -> Result<Value, StoreError> {
+        let link = self.shared.gatherer.link();
+        let home = link.home_of(group);
+        let Some(ticket) = self.shared.guard.admit(home) else {
+            let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
+            self.shared.guard.look_after(link, home, probe);
+            return Err(given_up());
+        };
+        let deadline = self.deadline();
+        let mut listening = Listening { store: self, ticket, group, key, deadline, is_over: false };
+        let told = match tokio::time::timeout_at(deadline, call).await {
+            Ok(told) => told.map_err(unavailable),
+            Err(_) => Err(self.too_late()),
+        };
+        listening.is_over = true;
+        self.heard(ticket, group, key, told.as_ref().err().map(ToString::to_string));
+        told
     }
 
     /// Tells whoever keeps count how a question went.

@@ -12,7 +12,7 @@ use tollgate::{
 };
 
 /// When a closed limit tells callers to come back: about when the next probe will have been answered.
-const COME_BACK: Duration = Duration::from_secs(1);
+pub(crate) const COME_BACK: Duration = Duration::from_secs(1);
 
 /// Shares of the limits, in memory.
 pub(crate) struct Local {
@@ -31,6 +31,10 @@ impl Local {
         let clock = clock.map_or_else(|| LocalClock::System(SystemClock::default()), LocalClock::Manual);
         let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock));
         Self { store, nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN) }
+    }
+
+    pub(crate) const fn nodes(&self) -> NonZeroU32 {
+        self.nodes
     }
 
     /// Gives back what a permit holds here; none where it is not one of ours.

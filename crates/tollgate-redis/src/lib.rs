@@ -14,6 +14,7 @@ mod asking;
 mod breaker;
 mod builder;
 mod call;
+mod cells;
 mod failure;
 mod flight;
 mod gather;

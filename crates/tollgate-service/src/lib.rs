@@ -14,6 +14,10 @@
 
 mod desk;
 mod json;
+mod resp;
 
-pub use desk::{Answered, AskError, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which};
+pub use desk::{
+    Answered, AskError, CellAnswered, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which,
+};
 pub use json::{Json, JsonSettings, openapi};
+pub use resp::{Resp, RespSettings};

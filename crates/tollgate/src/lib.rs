@@ -29,6 +29,7 @@
 #[cfg_attr(all(feature = "tokio", feature = "http-body"), doc = include_str!("../../../docs/waiting.md"))]
 mod documents {}
 
+mod cell;
 mod charge;
 mod clock;
 mod decision;
@@ -52,6 +53,7 @@ mod sync;
 mod time;
 mod wait;
 
+pub use cell::{CellPassed, Cells, Owing, Throttle, ThrottleError, ThrottleNumbers, Throttled};
 pub use charge::Charge;
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;

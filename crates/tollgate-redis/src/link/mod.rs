@@ -21,7 +21,10 @@ mod tests;
 mod tls;
 mod wire;
 
-use crate::address::{Address, Servers};
+use crate::{
+    address::{Address, Servers},
+    script::CELL,
+};
 use cluster::Cluster;
 pub(crate) use error::LinkError;
 use finder::{Finder, Sentinels};
@@ -36,6 +39,7 @@ use wire::Dialling;
 #[derive(Debug)]
 pub(crate) struct Link {
     script: Script,
+    cell: Script,
     way: Way,
 }
 
@@ -110,7 +114,7 @@ impl Link {
             }
             Servers::Cluster(seeds) => Way::Cluster(Cluster::new(seeds, Arc::new(to_servers), settings)),
         };
-        Self { script: Script::new(script), way }
+        Self { script: Script::new(script), cell: Script::new(CELL), way }
     }
 
     /// The group a key belongs to: its slot in a cluster, elsewhere always the same.
@@ -139,6 +143,18 @@ impl Link {
         argument: &[u8],
     ) -> Result<Value, LinkError> {
         self.ask(group, &self.script.call(keys, argument)).await
+    }
+
+    /// Runs the script of cells.
+    ///
+    /// May be dropped at any time. Whether the script ran is then unknown.
+    pub(crate) async fn call_cell(
+        &self,
+        group: Group,
+        keys: &[impl AsRef<[u8]>],
+        argument: &[u8],
+    ) -> Result<Value, LinkError> {
+        self.ask(group, &self.cell.call(keys, argument)).await
     }
 
     /// Runs a command that is not the script.

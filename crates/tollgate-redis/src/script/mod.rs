@@ -21,3 +21,6 @@ pub(crate) const SCRIPT: &str = concat!(
     include_str!("keys.lua"),
     include_str!("decide.lua"),
 );
+
+/// What Redis runs for a cell.
+pub(crate) const CELL: &str = include_str!("cell.lua");

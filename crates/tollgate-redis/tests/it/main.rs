@@ -1,5 +1,6 @@
 //! The store from outside, against real servers.
 
+mod cells;
 mod conformance;
 mod crowd;
 mod expiry;

@@ -1,6 +1,6 @@
 //! Who keeps the books of the doors: metrics, the busiest keys.
 
-use tollgate::{Key, SetStatus};
+use tollgate::{Key, SetStatus, Throttled};
 
 /// Through which door a question came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +32,24 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Nobody could decide about these, and no policy does instead. Told as [`Answered::asked`] is.
     fn unanswered(&self, _door: DoorName, _asked: &[(Option<usize>, Key<'_>, u32)]) {}
+
+    /// A cell was asked, whose numbers came with the question.
+    fn throttled(&self, throttled: &CellAnswered<'_>) {
+        let _ = throttled;
+    }
+}
+
+/// A cell that was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct CellAnswered<'a> {
+    /// Through which door.
+    pub door: DoorName,
+    /// Whose cell.
+    pub key: Key<'a>,
+    /// How it was decided.
+    pub told: &'a Throttled,
+    /// Whether the global switch is off, so that nobody was asked.
+    pub skipped: bool,
 }
 
 /// A set of charges that was decided.

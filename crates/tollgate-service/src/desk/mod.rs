@@ -4,13 +4,14 @@
 //! force then. Limits are asked for by name, as the rule file has them, with the numbers that a key has of its own; or by a
 //! definition that comes with the question.
 
+mod cells;
 mod defined;
 mod error;
 mod ledger;
 mod sitting;
 
 pub use error::AskError;
-pub use ledger::{Answered, DoorName, Ledger, NoLedger};
+pub use ledger::{Answered, CellAnswered, DoorName, Ledger, NoLedger};
 pub use sitting::{Question, Sitting, Which};
 
 use arc_swap::ArcSwap;

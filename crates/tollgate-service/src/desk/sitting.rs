@@ -18,7 +18,7 @@ type Few<T> = SmallVec<[T; 2]>;
 pub struct Sitting<'d, S: Store> {
     definitions: &'d Definitions<S>,
     edition: Arc<Edition<S>>,
-    ledger: Arc<Arc<dyn Ledger>>,
+    pub(super) ledger: Arc<Arc<dyn Ledger>>,
 }
 
 /// Which limit is asked. To be used at the sitting that found it.
@@ -166,11 +166,11 @@ impl<'d, S: Store> Sitting<'d, S> {
         Ok(self.store().renew(&self.charges(asked), permit).await?)
     }
 
-    fn is_enabled(&self) -> bool {
+    pub(super) fn is_enabled(&self) -> bool {
         self.edition.program().file().enabled
     }
 
-    fn store(&self) -> &Arc<S> {
+    pub(super) fn store(&self) -> &Arc<S> {
         self.edition.store()
     }
 

@@ -10,6 +10,7 @@ use super::{
     table::{NOBODY, Print},
 };
 use crate::{
+    cell::CellTable,
     clock::{Clock, SystemClock},
     key::Key,
     limit::Limit,
@@ -44,8 +45,8 @@ use thiserror::Error;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct MemoryStore<C = SystemClock> {
-    pub(super) clock: C,
-    secret: [u64; 2],
+    pub(crate) clock: C,
+    pub(crate) secret: [u64; 2],
     id: u64,
     shared: Arc<Tables>,
     pub(super) arena: Arena,
@@ -56,9 +57,10 @@ pub struct MemoryStore<C = SystemClock> {
     pub(super) epochs: Epochs,
     /// Who waits, where turns cannot be booked.
     pub(super) room: Room,
-    pub(super) evicted: AtomicU64,
-    pub(super) refused_full: AtomicU64,
-    pub(super) when_full: WhenFull,
+    pub(crate) cells: CellTable,
+    pub(crate) evicted: AtomicU64,
+    pub(crate) refused_full: AtomicU64,
+    pub(crate) when_full: WhenFull,
 }
 
 /// How large a memory store may grow, and what it does then.
@@ -203,6 +205,7 @@ impl<C: Clock> MemoryStore<C> {
             permits: AtomicU64::new(first_permit()),
             epochs: Epochs::default(),
             room: Room::default(),
+            cells: CellTable::new(bounds.max_keys),
             evicted: AtomicU64::new(0),
             refused_full: AtomicU64::new(0),
             when_full: bounds.when_full,
@@ -271,7 +274,7 @@ impl<C: Clock> MemoryStore<C> {
     /// Memory that the tables may come to, logs and permits apart.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        self.tables().iter().map(|tables| tables.bytes()).sum()
+        self.tables().iter().map(|tables| tables.bytes()).sum::<usize>() + self.cells.bytes()
     }
 
     fn tables(&self) -> Vec<Arc<Tables>> {

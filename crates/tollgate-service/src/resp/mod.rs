@@ -1,0 +1,61 @@
+//! Redis clients: `CL.THROTTLE` as redis-cell has it, and the limits of the rule file as `TG.*`.
+//!
+//! Everything that stock clients say when they connect is understood. Requests in one packet are answered in one, in order;
+//! whoever does not read its answers is not listened to any more.
+//!
+//! Where redis-cell errs this does not: rates above a million a second are exact, no debt is lost to an early expiry, hints
+//! are rounded up, a quantity of 0 writes nothing, one below 0 gives back up to a full bucket, and a key may be any bytes.
+
+mod answer;
+mod cells;
+mod command;
+mod connection;
+mod described;
+mod limits;
+mod parse;
+mod reply;
+mod session;
+mod talk;
+
+use crate::Desk;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tollgate::{Cells, Enter};
+use tollgate_net::{Door, Guard, Stream, Tokens};
+
+/// How a door for Redis clients is kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RespSettings {
+    /// Words of which a client has to know one; everybody may ask where there are none.
+    pub tokens: Tokens,
+    /// How long a connection may lie idle. It is looked at that often, so it may be twice as long.
+    pub idle_timeout: Duration,
+}
+
+impl Default for RespSettings {
+    /// No tokens, and 75 seconds.
+    fn default() -> Self {
+        Self { tokens: Tokens::default(), idle_timeout: Duration::from_secs(75) }
+    }
+}
+
+/// The door for Redis clients.
+#[derive(Debug)]
+pub struct Resp<S: Enter + Cells> {
+    desk: Desk<S>,
+    settings: RespSettings,
+}
+
+impl<S: Enter + Cells> Resp<S> {
+    /// A door that asks at this desk.
+    #[must_use]
+    pub const fn new(desk: Desk<S>, settings: RespSettings) -> Self {
+        Self { desk, settings }
+    }
+}
+
+impl<S: Enter + Cells + 'static> Door for Resp<S> {
+    async fn serve(self: Arc<Self>, stream: Stream, _: SocketAddr, guard: Guard) {
+        connection::serve(&self, stream, &guard).await;
+    }
+}

@@ -1,0 +1,141 @@
+//! A door that is open, and clients of it.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    num::{NonZeroU32, NonZeroUsize},
+    sync::Arc,
+    time::Duration,
+};
+use testkit::{Connection, Reply};
+use tollgate::{Bounds, ManualClock, MemoryStore};
+use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener, Tokens};
+use tollgate_rules::{Enforcer, parse_rules};
+use tollgate_service::{Desk, NoLedger, Resp, RespSettings};
+
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+const RULES: &str = "
+version: 1
+limits:
+  per-client:
+    token_bucket: { rate: 10/s, burst: 5 }
+    overrides: { vip: { rate: 100/s, burst: 50 } }
+  pairs: { fixed_window: { limit: 3, window: 1h } }
+  forever: { fixed_window: { limit: 2, window: forever } }
+  paced: { leaky_bucket: { rate: 10/s, capacity: 5, delay: 1 } }
+  workers: { concurrency: { limit: 2, max_hold: 30s } }
+";
+
+pub(crate) type Memory = MemoryStore<ManualClock>;
+
+/// A door on a free port, until dropped.
+pub(crate) struct Stage {
+    crew: Option<Crew>,
+    pub(crate) drain: Drain,
+    pub(crate) clock: ManualClock,
+    pub(crate) desk: Desk<Memory>,
+    runtime: tokio::runtime::Runtime,
+}
+
+pub(crate) fn open() -> Stage {
+    open_with(RULES, |_| {})
+}
+
+pub(crate) fn open_with_token(token: &str) -> Stage {
+    open_with(RULES, |settings| settings.tokens = Tokens::new([token.to_owned()]))
+}
+
+pub(crate) fn open_with(rules: &str, set: impl FnOnce(&mut RespSettings)) -> Stage {
+    let clock = ManualClock::new();
+    let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
+    let file = parse_rules(rules, |_| None).expect("good rules");
+    let desk = Desk::new(Arc::new(Enforcer::new(store, file).expect("kept")), Arc::new(NoLedger));
+    let mut settings = RespSettings::default();
+    set(&mut settings);
+    let drain = Drain::new(DrainTimes { pause: Duration::ZERO, deadline: LONG });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let entered = runtime.enter();
+    let backlog = NonZeroU32::new(64).expect("not zero");
+    let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), backlog).expect("a free port");
+    let mut crew = CrewSettings::default();
+    crew.workers = NonZeroUsize::new(2).expect("not zero");
+    let door = Arc::new(Resp::new(desk.clone(), settings));
+    let crew = Crew::start("resp", listener, crew, &drain, door).expect("threads");
+    drop(entered);
+    Stage { crew: Some(crew), drain, clock, desk, runtime }
+}
+
+impl Stage {
+    pub(crate) fn port(&self) -> u16 {
+        self.crew.as_ref().map_or(0, |crew| crew.address().port())
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.crew.as_ref().map_or(0, |crew| crew.connections()())
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(self.port(), LONG).expect("it listens")
+    }
+
+    /// Asks over a connection of its own.
+    pub(crate) fn ask(&self, words: &str) -> Reply {
+        let words: Vec<&str> = words.split(' ').collect();
+        self.connect().command(&words).expect("an answer")
+    }
+
+    /// Five numbers.
+    pub(crate) fn numbers(&self, words: &str) -> Vec<i64> {
+        numbers(&self.ask(words))
+    }
+
+    pub(crate) fn error(&self, words: &str) -> String {
+        match self.ask(words) {
+            Reply::Error(text) => text,
+            other => panic!("{words}: no error: {other:?}"),
+        }
+    }
+
+    pub(crate) fn raw(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port())).expect("it listens");
+        stream.set_read_timeout(Some(LONG)).expect("a timeout");
+        stream.set_write_timeout(Some(LONG)).expect("a timeout");
+        stream.set_nodelay(true).expect("no delay");
+        stream
+    }
+
+    /// Sends this, and nothing more; everything that is answered until the door closes.
+    pub(crate) fn exchange(&self, bytes: &[u8]) -> String {
+        let mut stream = self.raw();
+        // It may be closed before all of it was taken.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8(answer).expect("text")
+    }
+
+    /// Starts on the way out.
+    pub(crate) fn leave(&self) {
+        let drain = self.drain.clone();
+        self.runtime.spawn(async move { drain.run().await });
+        self.drain.begin();
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.leave();
+        // In a hurry.
+        self.drain.begin();
+        if let Some(crew) = self.crew.take() {
+            crew.join();
+        }
+    }
+}
+
+pub(crate) fn numbers(reply: &Reply) -> Vec<i64> {
+    reply.items().iter().map(Reply::integer).collect()
+}
