@@ -7,20 +7,28 @@
 //! - [`Identity`] is a certificate with its key, [`TlsAcceptor`] shakes hands with it, and takes another while it runs;
 //! - [`Watcher`] tells when files have other contents;
 //! - [`Drain`] is the way from serving to gone: not ready, closed, empty;
+//! - [`Crew`] is the threads that serve a listener through a [`Door`], a connection on one of them;
+//! - [`Tokens`] are the words that let a client in;
 //! - [`Ceiling`] counts who is inside, and refuses above a number.
 //!
 //! Unix only: it asks for signals and inode numbers.
 
 mod ceiling;
+mod crew;
 mod drain;
 mod listener;
 mod signals;
+mod stream;
 mod tls;
+mod tokens;
 mod watch;
 
 pub use ceiling::{Ceiling, Slot};
+pub use crew::{Crew, CrewSettings, Door};
 pub use drain::{Drain, DrainTimes, Drained, Guard, Phase};
 pub use listener::{BindError, Listener};
 pub use signals::{SignalError, stop_on_signals};
+pub use stream::Stream;
 pub use tls::{HandshakeError, Identity, TlsAcceptor, TlsError, TlsFiles, TlsStream};
+pub use tokens::Tokens;
 pub use watch::{Contents, ReadError, Watcher};

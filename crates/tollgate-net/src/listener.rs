@@ -51,6 +51,11 @@ impl Listener {
         bound().map_err(|source| BindError { address, source })
     }
 
+    /// A socket that this runtime has taken over.
+    pub(crate) fn adopt(socket: TcpListener, address: SocketAddr) -> Self {
+        Self { socket, address }
+    }
+
     /// Where it listens; the port is a real one, also where 0 was asked for.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {

@@ -92,6 +92,14 @@ impl Watcher {
         (Self { looks: looks(EVERY), looking: None, told: told.clone(), last }, told)
     }
 
+    /// Watches files that were read before: what differs from that is told, also where it changed before this was called.
+    #[must_use]
+    pub fn knowing(contents: impl IntoIterator<Item = Contents>) -> Self {
+        let told: Vec<Contents> = contents.into_iter().collect();
+        let last = told.iter().map(|known| Sight::unseen(Arc::clone(&known.path))).collect();
+        Self { looks: looks(EVERY), looking: None, told, last }
+    }
+
     /// Looks this often, and no more often than every millisecond.
     #[must_use]
     pub fn every(self, every: Duration) -> Self {

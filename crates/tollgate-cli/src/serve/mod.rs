@@ -4,6 +4,7 @@
 //! health checks, the admin listener, signals) runs on one small runtime.
 
 mod books;
+mod doors;
 mod holds;
 mod opened;
 mod reload;

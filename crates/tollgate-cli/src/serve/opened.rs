@@ -19,7 +19,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::Enter;
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
-use tollgate_net::{Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
+use tollgate_net::{Contents, Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
 use tollgate_rules::{
     Enforcer, RuleEntry, RuleFile,
     model::{self, AccessLog},
@@ -177,7 +177,7 @@ fn open_admin(
     Ok((address, tokio::spawn(admin.serve(socket, drain))))
 }
 
-fn bind(name: &str, listener: &model::Listener) -> Result<Listener> {
+pub(super) fn bind(name: &str, listener: &model::Listener) -> Result<Listener> {
     let backlog = NonZeroU32::new(listener.backlog).unwrap_or(NonZeroU32::MIN);
     Listener::bind(listener.address, backlog).map_err(|error| {
         let why = error.source().and_then(|why| why.downcast_ref::<io::Error>()).map(io::Error::kind);
@@ -206,11 +206,8 @@ async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
 /// Takes every change of the file.
 async fn follow<S: Enter + Tell + 'static>(watched: Watched, followers: Arc<Followers<S>>) {
     let Watched { path, text } = watched;
-    let (mut watcher, first) = Watcher::open([path.clone()]).await;
-    // It may have changed while everything was opened.
-    for contents in first.iter().filter(|contents| contents.text().is_ok_and(|now| now != text)) {
-        followers.take(&path, contents);
-    }
+    // It may have changed while everything was opened, and may be half written now.
+    let mut watcher = Watcher::knowing([Contents::new(path.clone(), text)]);
     loop {
         for contents in watcher.changed().await {
             followers.take(&path, &contents);

@@ -117,7 +117,7 @@ impl<C: tollgate::Timer + Send + Sync + 'static> Stage<MemoryStore<C>> {
     pub(crate) fn left(&self, limit: &str, key: Key<'_>) -> u32 {
         let edition = self.enforcer.edition();
         let place = edition.program().file().limits.iter().position(|it| it.name == limit);
-        let handle = edition.named(place.expect("a limit"), key).expect("a limit").clone();
+        let handle = edition.at(place.expect("a limit"), key).clone();
         let status = self.enforcer.store().peek(&[Charge::new(&handle, key).cost(0)]).expect("an answer");
         status.statuses()[0].remaining()
     }

@@ -33,7 +33,7 @@ fn stand(stage: &Stage, held: usize, through: usize) {
 /// When one more would pass, by the state of the bucket.
 fn next(stage: &Stage) -> Decision {
     let edition = stage.enforcer.edition();
-    let limit = edition.named(0, Key::All).expect("a limit").clone();
+    let limit = edition.at(0, Key::All).clone();
     stage.enforcer.store().peek(&[Charge::new(&limit, Key::All)]).expect("an answer").decision()
 }
 

@@ -63,6 +63,21 @@ async fn an_edit_in_place_is_seen_even_of_the_same_length_in_the_same_instant() 
     nothing_told(&mut watcher).await;
 }
 
+/// What a program has read before it could watch: it may have changed since, and is half written at the first look.
+#[tokio::test(start_paused = true)]
+async fn what_differs_from_what_is_known_is_told_when_it_is_whole() {
+    let place = Place::new();
+    let path = place.write("rules", "one");
+    let mut watcher = Watcher::knowing([Contents::new(&*path, "one")]);
+    nothing_told(&mut watcher).await;
+
+    let mut watcher = Watcher::knowing([Contents::new(&*path, "one")]);
+    place.write("rules", "");
+    assert!(timeout(LOOK + LOOK / 2, watcher.changed()).await.is_err(), "one look is not enough");
+    place.write("rules", "two");
+    assert_eq!(texts(&told(&mut watcher).await), ["two"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_file_renamed_over_it_is_seen_again_and_again() {
     let place = Place::new();

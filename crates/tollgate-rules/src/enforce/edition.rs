@@ -7,7 +7,7 @@ use super::{
 use crate::{
     ChargedLimit, Found, Keyed, Program, RuleCharge, RuleEntry, RuleFile, domains::Unit, model::Excess,
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tollgate::{Charge, Key, Limit, Numbers, Status, Store, StoreError};
 
 /// A file in force on a store.
@@ -16,6 +16,8 @@ pub struct Edition<S: Store> {
     pub(super) program: Program,
     /// By the place of a named limit in the file.
     named: Vec<Handles<S>>,
+    /// Where in the file a limit of that name stands.
+    places: HashMap<Box<str>, usize>,
     /// By the id of a charge.
     pub(super) plans: Vec<Plan<S>>,
     descriptors: Descriptors<S>,
@@ -71,8 +73,10 @@ impl<S: Store> Edition<S> {
                 plans.push(Plan::new(store, &program, entry, charge, &named, handle)?);
             }
         }
+        let limits_of_file = program.file().limits.iter().enumerate();
+        let places = limits_of_file.map(|(place, limit)| (limit.name.as_str().into(), place)).collect();
         let descriptors = Descriptors::bind(store, program.file(), handle)?;
-        Ok(Self { store: Arc::clone(store), program, named, plans, descriptors, limits })
+        Ok(Self { store: Arc::clone(store), program, named, places, plans, descriptors, limits })
     }
 
     /// The rules.
@@ -81,9 +85,21 @@ impl<S: Store> Edition<S> {
     }
 
     /// The limit that holds for a key of a named limit: its own where it has one. By the limit's place in the file.
-    pub fn named(&self, place: usize, key: Key<'_>) -> Option<&S::Limit> {
-        let handles = self.named.get(place)?;
-        Some(handles.of(self.program.override_of(place, key)))
+    ///
+    /// # Panics
+    /// Where the file has no limit in that place.
+    pub fn at(&self, place: usize, key: Key<'_>) -> &S::Limit {
+        self.named[place].of(self.program.override_of(place, key))
+    }
+
+    /// Where in the file the limit of this name stands.
+    pub fn place_of(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    /// The store that is charged.
+    pub const fn store(&self) -> &Arc<S> {
+        &self.store
     }
 
     /// The window that counts hits over a unit: of all that a number holds, so that it refuses nobody, and what was counted

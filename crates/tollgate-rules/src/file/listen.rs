@@ -3,7 +3,7 @@
 use crate::{
     decode::{Cursor, shorten},
     limit::{defaulted, duration},
-    model::{Listen, Listener, TlsFiles},
+    model::{Listen, Listener, TlsFiles, Token},
     quantity::parse_size,
     schema,
 };
@@ -17,6 +17,7 @@ pub(super) fn listen(listen: Option<Cursor<'_>>) -> Option<Listen> {
     let mut door = |name| {
         let Some(here) = fields.optional(name) else { return Some(None) };
         let listener = listener(&here)?;
+        guarded(name, &here, &listener)?;
         let address = listener.address;
         // Port 0 is a free one, every time another.
         if let Some((_, other)) = opened.iter().find(|(other, _)| *other == address && address.port() != 0) {
@@ -39,6 +40,8 @@ fn listener(here: &Cursor<'_>) -> Option<Listener> {
     let mut fields = here.mapping(&schema::LISTENER)?;
     let address = fields.required("address").and_then(|address| self::address(&address));
     let tls = defaulted(fields.optional("tls"), None, |tls| self::tls(tls).map(Some));
+    let tokens = defaulted(fields.optional("tokens"), Vec::new(), tokens);
+    let open = defaulted(fields.optional("open"), false, Cursor::switch);
     let default = Listener::on(SocketAddr::from(([127, 0, 0, 1], 0)));
     let max_connections =
         defaulted(fields.optional("max_connections"), default.max_connections, Cursor::positive);
@@ -54,6 +57,8 @@ fn listener(here: &Cursor<'_>) -> Option<Listener> {
     Some(Listener {
         address: address?,
         tls: tls?,
+        tokens: tokens?,
+        open: open?,
         max_connections: max_connections?,
         max_in_flight: max_in_flight?,
         backlog: backlog?,
@@ -62,6 +67,38 @@ fn listener(here: &Cursor<'_>) -> Option<Listener> {
         header_timeout: header_timeout?,
         idle_timeout: idle_timeout?,
     })
+}
+
+/// The doors that answer questions charge whoever is named: beyond this machine only those may ask who know a word.
+fn guarded(name: &str, here: &Cursor<'_>, listener: &Listener) -> Option<()> {
+    let asks = matches!(name, "grpc" | "http" | "resp");
+    if !asks && (!listener.tokens.is_empty() || listener.open) {
+        here.mistake_without_values("does not ask for tokens: only `grpc`, `http` and `resp` do");
+        return None;
+    }
+    if asks && !listener.address.ip().is_loopback() && listener.tokens.is_empty() && !listener.open {
+        here.mistake_without_values(
+            "is open to other machines: give it `tokens: [ \"${NAME}\" ]`, or say `open: true` if whoever reaches it may ask",
+        );
+        return None;
+    }
+    Some(())
+}
+
+fn tokens(tokens: &Cursor<'_>) -> Option<Vec<Token>> {
+    let list = tokens.list("[ \"${NAME}\" ]")?;
+    let read: Vec<Option<Token>> = list.iter().map(token).collect();
+    read.into_iter().collect()
+}
+
+fn token(token: &Cursor<'_>) -> Option<Token> {
+    match token.text("a word")? {
+        "" => {
+            token.mistake_without_values("must not be empty: nobody would have to know it");
+            None
+        }
+        word => Some(Token(word.to_owned())),
+    }
 }
 
 fn address(address: &Cursor<'_>) -> Option<SocketAddr> {

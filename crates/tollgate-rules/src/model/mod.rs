@@ -13,7 +13,7 @@ pub use rule::{
 };
 pub use settings::{
     AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogLevel, LogSettings, RefusalLog, RefusalStyle,
-    Server, StoreSettings, TlsFiles, Upstream,
+    Server, StoreSettings, TlsFiles, Token, Upstream,
 };
 
 use crate::{domains::Domains, file::BadRules};

@@ -25,6 +25,10 @@ pub struct Listener {
     pub address: SocketAddr,
     /// With TLS, by these files.
     pub tls: Option<TlsFiles>,
+    /// Words that let a client in, where it has to know one.
+    pub tokens: Vec<Token>,
+    /// Whether everybody may come, also from other machines and without a word.
+    pub open: bool,
     /// Connections at once; more wait to be accepted.
     pub max_connections: u32,
     /// Requests at once over the whole listener; more are answered 503.
@@ -48,6 +52,8 @@ impl Listener {
         Self {
             address,
             tls: None,
+            tokens: Vec::new(),
+            open: false,
             max_connections: 10_000,
             max_in_flight: 2_000,
             backlog: 1024,
@@ -56,6 +62,16 @@ impl Listener {
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
         }
+    }
+}
+
+/// A word that lets a client in. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(pub String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
     }
 }
 

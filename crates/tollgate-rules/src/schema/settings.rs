@@ -142,6 +142,18 @@ pub(crate) static LISTENER: Shape = Shape {
     keys: &[&[
         Key::required("address", Text("address"), "127.0.0.1:8080", "An IP address and a port"),
         Key::optional("tls", Mapping(&TLS), "With TLS, by these files"),
+        Key::optional(
+            "tokens",
+            Kind::List(&Text("token")),
+            "Words of which a client has to know one: `AUTH` of Redis, `authorization: Bearer` of HTTP and gRPC. `http`, \
+             `grpc` and `resp` alone ask for them",
+        ),
+        Key::defaulted(
+            "open",
+            Switch,
+            "false",
+            "Lets `http`, `grpc` and `resp` listen beyond this machine without a token",
+        ),
         Key::defaulted("max_connections", Positive, "10000", "Connections at once; more wait to be accepted"),
         Key::defaulted("max_in_flight", Positive, "2000", "Requests at once; more are answered 503"),
         Key::defaulted(

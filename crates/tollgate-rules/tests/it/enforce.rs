@@ -67,7 +67,7 @@ impl Bench {
     /// What is left of a named limit for a key.
     fn left(&self, limit: usize, key: &str) -> u32 {
         let edition = self.enforcer.edition();
-        let handle = edition.named(limit, Key::Text(key)).expect("a limit");
+        let handle = edition.at(limit, Key::Text(key));
         let status = self.enforcer.store().peek(&[Charge::new(handle, key).cost(0)]).expect("an answer");
         status.statuses()[0].remaining()
     }

@@ -41,6 +41,8 @@ fn settings() {
     let gateway = Listener {
         address: SocketAddr::from(([127, 0, 0, 1], 8080)),
         tls: Some(TlsFiles { cert: PathBuf::from("cert.pem"), key: PathBuf::from("key.pem") }),
+        tokens: Vec::new(),
+        open: false,
         max_connections: 5000,
         max_in_flight: 1000,
         backlog: 512,

@@ -250,6 +250,23 @@ fn overrides() {
 }
 
 #[test]
+fn doors_that_would_be_open_to_the_world() {
+    let told = [
+        "listen: { resp: 0.0.0.0:6380, http: { address: \"[::]:8082\", tokens: [ \"\" ] } }",
+        "listen: { gateway: { address: 127.0.0.1:8080, tokens: [ word ] }, admin: { address: 127.0.0.1:9090, open: true } }",
+    ]
+    .map(mistakes);
+    assert_snapshot!(told.join("\n"), @r#"
+    2:17: listen.resp: is open to other machines: give it `tokens: [ "${NAME}" ]`, or say `open: true` if whoever reaches it may ask
+    2:68: listen.http.tokens[0]: must not be empty: nobody would have to know it
+    2:20: listen.gateway: does not ask for tokens: only `grpc`, `http` and `resp` do
+    2:74: listen.admin: does not ask for tokens: only `grpc`, `http` and `resp` do
+    "#);
+    let fine = "version: 1\nlisten: { resp: { address: 0.0.0.0:6380, tokens: [ word ] }, grpc: { address: 0.0.0.0:8081, open: true }, http: 127.0.0.2:8082 }";
+    assert!(parse_rules(fine, |_| None).is_ok());
+}
+
+#[test]
 fn names_and_places() {
     let long = "x".repeat(129);
     let told = [

@@ -1,0 +1,54 @@
+//! Who keeps the books of the doors: metrics, the busiest keys.
+
+use tollgate::{Key, SetStatus};
+
+/// Through which door a question came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DoorName {
+    /// Redis clients.
+    Resp,
+    /// JSON over HTTP.
+    Http,
+    /// Envoy's rate limit service.
+    Grpc,
+}
+
+impl DoorName {
+    /// As the rule file calls it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resp => "resp",
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+        }
+    }
+}
+
+/// Keeps the books. Called on the hot path.
+pub trait Ledger: Send + Sync + 'static {
+    /// A set of charges was decided.
+    fn answered(&self, answered: &Answered<'_>);
+}
+
+/// A set of charges that was decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// Through which door.
+    pub door: DoorName,
+    /// What was asked: the limit by its place in the rule file (`None` for one that came with the question), whose bucket, how
+    /// many units.
+    pub asked: &'a [(Option<usize>, Key<'a>, u32)],
+    /// How it was decided.
+    pub status: &'a SetStatus,
+    /// Whether the global switch is off, so that nobody was asked.
+    pub skipped: bool,
+}
+
+/// Keeps none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoLedger;
+
+impl Ledger for NoLedger {
+    fn answered(&self, _: &Answered<'_>) {}
+}

@@ -1,0 +1,3 @@
+//! The doors, from outside.
+
+mod desk;
