@@ -13,5 +13,7 @@
 //! numbers a key has, what the global switch says and who keeps the books is the desk's business.
 
 mod desk;
+pub mod rls;
 
 pub use desk::{Answered, AskError, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which};
+pub use rls::{Rls, RlsSettings};

@@ -3,11 +3,31 @@
 use super::opened::{Options, bind};
 use anyhow::{Context, Result};
 use std::{num::NonZeroUsize, sync::Arc};
+use tollgate::Store;
 use tollgate_net::{Crew, CrewSettings, Door, Drain, TlsAcceptor, TlsFiles, Tokens};
 use tollgate_rules::model;
+use tollgate_service::{Desk, Rls, RlsSettings};
+
+/// Opens Envoy's rate limit service.
+pub(super) fn open_grpc<S: Store + 'static>(
+    listener: &model::Listener,
+    options: &Options,
+    drain: &Drain,
+    desk: Desk<S>,
+) -> Result<Crew> {
+    let mut settings = RlsSettings::default();
+    settings.tokens = tokens(listener);
+    if let Some(longest) = listener.max_body {
+        settings.max_message = usize::try_from(longest).unwrap_or(usize::MAX);
+    }
+    settings.max_header = listener.max_header;
+    settings.patience = listener.header_timeout;
+    settings.idle = listener.idle_timeout;
+    let door = Rls::new(desk, settings, drain.clone());
+    open("grpc", listener, &["h2", "http/1.1"], options, drain, door)
+}
 
 /// Opens one of them: the name it has under `listen`, and the protocols it can agree on in a TLS handshake.
-#[expect(dead_code, reason = "no door is built yet")]
 pub(super) fn open<D: Door>(
     name: &str,
     listener: &model::Listener,
@@ -32,7 +52,6 @@ pub(super) fn open<D: Door>(
 }
 
 /// The words that a listener asks for.
-#[expect(dead_code, reason = "no door is built yet")]
 pub(super) fn tokens(listener: &model::Listener) -> Tokens {
     Tokens::new(listener.tokens.iter().map(|token| token.0.clone()))
 }

@@ -2,6 +2,7 @@
 
 use super::{
     books::Books,
+    doors,
     reload::Followers,
     state::{self, Status, Tell},
 };
@@ -24,6 +25,7 @@ use tollgate_rules::{
     Enforcer, RuleEntry, RuleFile,
     model::{self, AccessLog},
 };
+use tollgate_service::{Desk, NoLedger};
 
 /// The drain itself knows when it is over.
 const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
@@ -42,6 +44,9 @@ pub(crate) struct Options {
 pub(crate) struct Watched {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
+    /// The patterns of its domains' files, and what those held.
+    pub(crate) patterns: Vec<PathBuf>,
+    pub(crate) domains: Vec<Contents>,
 }
 
 /// Listeners that are open, and who looks after them.
@@ -83,6 +88,11 @@ impl<S: Enter + Tell + 'static> Opened<S> {
                 move || vec![("gateway", door.in_flight().inside())],
             );
             tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
+        }
+        if let Some(listener) = &listen.grpc {
+            let desk = Desk::new(Arc::clone(&enforcer), Arc::new(NoLedger));
+            let crew = doors::open_grpc(listener, &options, &drain, desk)?;
+            addresses.push(("grpc", crew.address()));
         }
         if let Some(listener) = &listen.admin {
             let admin = Admin::new(status.clone(), meters.clone(), sketch.clone());
@@ -204,20 +214,19 @@ async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
 }
 
 /// Takes every change of the file.
-async fn follow<S: Enter + Tell + 'static>(watched: Watched, followers: Arc<Followers<S>>) {
-    let Watched { path, text } = watched;
+async fn follow<S: Enter + Tell + 'static>(mut watched: Watched, followers: Arc<Followers<S>>) {
     // It may have changed while everything was opened, and may be half written now.
-    let mut watcher = Watcher::knowing([Contents::new(path.clone(), text)]);
+    let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
+    watcher.follow(watched.patterns.clone(), &watched.domains);
     loop {
-        for contents in watcher.changed().await {
-            followers.take(&path, &contents);
-        }
+        let told = watcher.changed().await;
+        followers.take(&mut watched, &mut watcher, &told);
     }
 }
 
 /// Doors that a file may name and that cannot be opened yet.
 fn refuse_unbuilt(listen: &model::Listen) -> Result<()> {
-    let unbuilt = [("grpc", &listen.grpc), ("http", &listen.http), ("resp", &listen.resp)];
+    let unbuilt = [("http", &listen.http), ("resp", &listen.resp)];
     for (name, listener) in unbuilt {
         if listener.is_some() {
             anyhow::bail!(
