@@ -271,6 +271,8 @@ fn any(value: &WireValue) -> Value {
     match &value.kind {
         None | Some(Kind::Null(_)) => Value::Null,
         Some(Kind::Bool(it)) => (*it).into(),
+        // As everybody writes them: 4, not 4.0.
+        Some(Kind::Number(it)) if it.fract() == 0.0 && it.abs() < 9e15 => (*it as i64).into(),
         Some(Kind::Number(it)) => (*it).into(),
         Some(Kind::Text(it)) => it.as_str().into(),
         Some(Kind::Struct(it)) => fields(it),
