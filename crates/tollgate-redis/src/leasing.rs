@@ -97,7 +97,11 @@ impl RedisStore {
 
     fn need(&self, leasing: &Leasing, charge: &Charge<'_, RedisLimit>) -> Option<Need> {
         let waits = charge.up_to.is_some_and(|up_to| !up_to.is_zero());
-        if waits || !charge.limit.named.is_leasable() || charge.limit.named.store != self.shared.id() {
+        if waits
+            || charge.limit.is_exact
+            || !charge.limit.named.is_leasable()
+            || charge.limit.named.store != self.shared.id()
+        {
             return None;
         }
         Some(Need { bucket: leasing.bucket(charge.limit, &charge.key), cost: charge.cost })

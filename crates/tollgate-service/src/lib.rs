@@ -15,9 +15,11 @@
 mod desk;
 mod json;
 mod resp;
+pub mod rls;
 
 pub use desk::{
     Answered, AskError, CellAnswered, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which,
 };
 pub use json::{Json, JsonSettings, openapi};
 pub use resp::{Resp, RespSettings};
+pub use rls::{Rls, RlsSettings};

@@ -7,11 +7,11 @@ use super::{
 use anyhow::{Context, Result};
 use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
 use tokio::task::JoinHandle;
-use tollgate::Enter;
+use tollgate::{Cells, Enter};
 use tollgate_admin::Meters;
 use tollgate_net::{Crew, CrewSettings, Door, Drain, Tokens};
 use tollgate_rules::model::{self, Listen};
-use tollgate_service::{Desk, DoorName, Json, JsonSettings};
+use tollgate_service::{Desk, DoorName, Json, JsonSettings, Resp, RespSettings, Rls, RlsSettings};
 
 /// The doors of a file, all at one desk.
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub(super) fn named(listen: &Listen) -> Vec<DoorName> {
 
 impl Doors {
     /// Opens those that the file names.
-    pub(super) fn open<S: Enter + 'static>(
+    pub(super) fn open<S: Enter + Cells + 'static>(
         listen: &Listen,
         options: &Options,
         drain: &Drain,
@@ -41,10 +41,18 @@ impl Doors {
     ) -> Result<Self> {
         let mut doors = Self::default();
         let opening = Opening { options, drain, meters };
+        if let Some(listener) = &listen.resp {
+            let door = Resp::new(desk.clone(), resp_settings(listener));
+            doors.add(&opening, DoorName::Resp, listener, &[], door)?;
+        }
         if let Some(listener) = &listen.http {
             let door = Json::new(desk.clone(), json_settings(listener));
             doors.in_flight.push(("http", Box::new(door.in_flight())));
             doors.add(&opening, DoorName::Http, listener, &["h2", "http/1.1"], door)?;
+        }
+        if let Some(listener) = &listen.grpc {
+            let door = Rls::new(desk.clone(), rls_settings(listener), drain.clone());
+            doors.add(&opening, DoorName::Grpc, listener, &["h2", "http/1.1"], door)?;
         }
         Ok(doors)
     }
@@ -110,6 +118,13 @@ fn tokens(listener: &model::Listener) -> Tokens {
     Tokens::new(listener.tokens.iter().map(|token| token.0.clone()))
 }
 
+fn resp_settings(listener: &model::Listener) -> RespSettings {
+    let mut settings = RespSettings::default();
+    settings.tokens = tokens(listener);
+    settings.idle_timeout = listener.idle_timeout;
+    settings
+}
+
 fn json_settings(listener: &model::Listener) -> JsonSettings {
     let mut settings = JsonSettings::default();
     settings.tokens = tokens(listener);
@@ -120,5 +135,17 @@ fn json_settings(listener: &model::Listener) -> JsonSettings {
     settings.max_in_flight = NonZeroUsize::new(listener.max_in_flight as usize).unwrap_or(NonZeroUsize::MIN);
     settings.header_timeout = listener.header_timeout;
     settings.idle_timeout = listener.idle_timeout;
+    settings
+}
+
+fn rls_settings(listener: &model::Listener) -> RlsSettings {
+    let mut settings = RlsSettings::default();
+    settings.tokens = tokens(listener);
+    if let Some(longest) = listener.max_body {
+        settings.max_message = usize::try_from(longest).unwrap_or(usize::MAX);
+    }
+    settings.max_header = listener.max_header;
+    settings.patience = listener.header_timeout;
+    settings.idle = listener.idle_timeout;
     settings
 }

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tokio::{runtime::Handle, task::JoinHandle};
-use tollgate::Enter;
+use tollgate::{Cells, Enter};
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
 use tollgate_net::{Contents, Drain, Listener, Phase, Watcher};
@@ -46,6 +46,9 @@ pub(crate) struct Options {
 pub(crate) struct Watched {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
+    /// The patterns of its domains' files, and what those held.
+    pub(crate) patterns: Vec<PathBuf>,
+    pub(crate) domains: Vec<Contents>,
 }
 
 /// Listeners that are open, and who looks after them.
@@ -59,11 +62,10 @@ pub(crate) struct Opened<S: Enter> {
 /// How many there are, by listener, when somebody asks.
 pub(super) type Gauges = Vec<(&'static str, Box<dyn Fn() -> usize + Send + Sync>)>;
 
-impl<S: Enter + Tell + 'static> Opened<S> {
+impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     /// Opens what the file names.
     pub(crate) async fn open(store: Arc<S>, file: RuleFile, options: Options, drain: Drain) -> Result<Self> {
         let listen = file.listen.clone();
-        refuse_unbuilt(&listen)?;
         let named = doors::named(&listen);
         let prepared = Prepared::first(&file)?;
         let enforcer = Arc::new(Enforcer::new(store, file)?);
@@ -231,26 +233,12 @@ async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
 }
 
 /// Takes every change of the file.
-async fn follow<S: Enter + Tell + 'static>(watched: Watched, followers: Arc<Followers<S>>) {
-    let Watched { path, text } = watched;
+async fn follow<S: Enter + Tell + 'static>(mut watched: Watched, followers: Arc<Followers<S>>) {
     // It may have changed while everything was opened, and may be half written now.
-    let mut watcher = Watcher::knowing([Contents::new(path.clone(), text)]);
+    let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
+    watcher.follow(watched.patterns.clone(), &watched.domains);
     loop {
-        for contents in watcher.changed().await {
-            followers.take(&path, &contents);
-        }
+        let told = watcher.changed().await;
+        followers.take(&mut watched, &mut watcher, &told);
     }
-}
-
-/// Doors that a file may name and that cannot be opened yet.
-fn refuse_unbuilt(listen: &model::Listen) -> Result<()> {
-    let unbuilt = [("grpc", &listen.grpc), ("resp", &listen.resp)];
-    for (name, listener) in unbuilt {
-        if listener.is_some() {
-            anyhow::bail!(
-                "listen.{name}: this version does not open this door yet; please take it out of the file"
-            );
-        }
-    }
-    Ok(())
 }

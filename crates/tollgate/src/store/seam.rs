@@ -45,6 +45,12 @@ pub trait Store: Send + Sync {
         limit.clone()
     }
 
+    /// The same limit, decided by a shared store itself every time, even where that lets nodes take units ahead. One in
+    /// memory always is.
+    fn exactly(&self, limit: &Self::Limit) -> Self::Limit {
+        limit.clone()
+    }
+
     /// Changes a limit's numbers. What was consumed stays, as each kind of limit promises.
     ///
     /// # Errors
