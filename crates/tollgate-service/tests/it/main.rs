@@ -1,3 +1,4 @@
 //! The doors, from outside.
 
 mod desk;
+mod json;
