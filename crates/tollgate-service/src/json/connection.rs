@@ -38,8 +38,10 @@ pub(super) async fn serve<S: Enter + 'static>(door: Arc<Json<S>>, stream: Stream
     let visit = Rc::new(Visit { door, guard: guard.clone(), patience: patience.clone() });
     let service = service_fn(move |request| {
         let visit = Rc::clone(&visit);
+        // From now on, and not only once it is polled: hyper may read on before that.
+        let busy = visit.patience.busy();
         async move {
-            let _busy = visit.patience.busy();
+            let _busy = busy;
             Ok::<_, Infallible>(routes::answer(&visit, request).await)
         }
     });
