@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod algorithms;
+mod asking;
 mod check;
 mod clients;
 mod demo;
@@ -9,6 +10,7 @@ mod explain;
 mod folder;
 mod help;
 mod mistakes;
+mod opened;
 mod ops;
 mod reload;
 mod replay;

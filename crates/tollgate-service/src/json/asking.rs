@@ -15,6 +15,7 @@ use http::StatusCode;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate::{Enter, Key, Limit, Store, StoreError};
+use tollgate_rules::Mistake;
 
 /// What is asked, with the limits found and the keys at hand.
 pub(super) struct Prepared<'q, 'a, S: Store> {
@@ -79,7 +80,11 @@ fn unfound(asked: &Asked<'_>, place: usize, error: &AskError) -> Reply {
             asked.mistake(place, "limit", message).reply(StatusCode::NOT_FOUND)
         }
         AskError::Definition(mistakes) => {
-            let each: Vec<_> = mistakes.iter().map(|it| format!("{}: {}", it.path(), it.message())).collect();
+            let told = |it: &Mistake| match it.path() {
+                "" => it.message().to_owned(),
+                path => format!("{path}: {}", it.message()),
+            };
+            let each: Vec<_> = mistakes.iter().map(told).collect();
             asked.mistake(place, "limit", each.join("; ")).reply(StatusCode::BAD_REQUEST)
         }
         AskError::Store(StoreError::Unsupported { setting, problem }) => {

@@ -23,18 +23,26 @@ const RESETS: usize = 128;
 /// How often a silent HTTP/2 client is asked whether it is there, and how long it may take to say so.
 const ALIVE: Duration = Duration::from_secs(30);
 
+/// What the requests of one connection share.
+pub(super) struct Visit<S: Enter> {
+    pub(super) door: Arc<Json<S>>,
+    pub(super) guard: Guard,
+    pub(super) patience: Patience,
+}
+
 /// Serves a connection to its end. What goes wrong with it is the peer's affair.
 pub(super) async fn serve<S: Enter + 'static>(door: Arc<Json<S>>, stream: Stream, guard: Guard) {
     let patience = Patience::new(door.settings.header_timeout, door.settings.idle_timeout);
     let io = TokioIo::new(Heard::new(stream, patience.clone()));
     let builder = builder(&door.settings);
-    let visit = Rc::new((door, guard.clone(), patience.clone()));
+    let visit = Rc::new(Visit { door, guard: guard.clone(), patience: patience.clone() });
     let service = service_fn(move |request| {
         let visit = Rc::clone(&visit);
+        // From now on, and not only once it is polled: hyper may read on before that.
+        let busy = visit.patience.busy();
         async move {
-            let (door, guard, patience) = &*visit;
-            let _busy = patience.busy();
-            Ok::<_, Infallible>(routes::answer(door, request, guard).await)
+            let _busy = busy;
+            Ok::<_, Infallible>(routes::answer(&visit, request).await)
         }
     });
     let mut connection = pin!(builder.serve_connection(io, service));

@@ -2,13 +2,17 @@
 //!
 //! One timer a connection, whatever it asks: a connection that rests may do so for a while, and a head that was begun has to
 //! be finished sooner. While a request is answered there is no hurry, and reading its body has a time of its own.
+//!
+//! A client may end its side as soon as it has asked, and wants its answer still; but one that goes away while it waits for a
+//! turn looks the same, and its turn is to be given back. So the end is not told to hyper, which drops what is under way,
+//! until everything is answered, or somebody waits.
 
 use std::{
     cell::Cell,
     io,
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 use tokio::{
@@ -30,6 +34,12 @@ struct State {
     begun: Cell<bool>,
     since: Cell<Instant>,
     http: Cell<Http>,
+    /// Requests that wait for their turn.
+    waiting: Cell<u32>,
+    /// Whether the client has said that nothing more comes.
+    ended: Cell<bool>,
+    /// Who is to be told so.
+    reader: Cell<Option<Waker>>,
 }
 
 /// Which HTTP, by the first bytes of the connection.
@@ -48,6 +58,9 @@ const PREFACE: &[u8] = b"PRI * HTTP/2";
 /// A request that is being answered.
 pub(super) struct Busy(Patience);
 
+/// A request that waits for its turn.
+pub(super) struct Waiting(Patience);
+
 impl Patience {
     /// So long for a head, and so long for silence.
     pub(super) fn new(head: Duration, idle: Duration) -> Self {
@@ -58,6 +71,9 @@ impl Patience {
             begun: Cell::new(false),
             since: Cell::new(Instant::now()),
             http: Cell::new(Http::Unknown(0)),
+            waiting: Cell::new(0),
+            ended: Cell::new(false),
+            reader: Cell::new(None),
         }))
     }
 
@@ -66,6 +82,24 @@ impl Patience {
         self.0.busy.set(self.0.busy.get() + 1);
         self.0.begun.set(false);
         Busy(self.clone())
+    }
+
+    /// A request waits for its turn, until that is dropped: a client that leaves meanwhile has left.
+    pub(super) fn waiting(&self) -> Waiting {
+        self.0.waiting.set(self.0.waiting.get() + 1);
+        self.wake();
+        Waiting(self.clone())
+    }
+
+    /// Whether the end of what comes is kept from hyper for now.
+    fn holds_end(&self) -> bool {
+        self.0.busy.get() > 0 && self.0.waiting.get() == 0 && self.0.http.get() != Http::Two
+    }
+
+    fn wake(&self) {
+        if let Some(reader) = self.0.reader.take() {
+            reader.wake();
+        }
     }
 
     /// Ready when it is over.
@@ -119,7 +153,15 @@ impl Drop for Busy {
         state.busy.set(state.busy.get() - 1);
         if state.busy.get() == 0 {
             state.since.set(Instant::now());
+            self.0.wake();
         }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let waiting = &self.0.0.waiting;
+        waiting.set(waiting.get() - 1);
     }
 }
 
@@ -142,13 +184,26 @@ impl AsyncRead for Heard {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
-        let bytes = &buffer.filled()[before..];
-        if !bytes.is_empty() {
-            this.patience.heard(bytes);
+        let state = &*this.patience.0;
+        if !state.ended.get() {
+            let before = buffer.filled().len();
+            let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+            let bytes = &buffer.filled()[before..];
+            match polled {
+                Poll::Ready(Ok(())) if bytes.is_empty() && buffer.remaining() > 0 => state.ended.set(true),
+                polled => {
+                    if !bytes.is_empty() {
+                        this.patience.heard(bytes);
+                    }
+                    return polled;
+                }
+            }
         }
-        polled
+        if this.patience.holds_end() {
+            state.reader.set(Some(context.waker().clone()));
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     answer::{Answer, millis},
     asked::{Asked, Body, ChargeText, Form},
     asking::{Prepared, unanswered},
+    connection::Visit,
     name::{self, PermitName},
     reply::{Problem, Reply},
 };
@@ -13,11 +14,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use std::{num::NonZeroU64, time::Duration};
 use tollgate::{Enter, Entered, Held, Limit, PermitId, SetStatus};
-use tollgate_net::Guard;
 
 impl<S: Enter + 'static> Json<S> {
     /// `POST /v1/wait`: answered when its turn has come. Who leaves before gives the turn back.
-    pub(super) async fn wait(&self, body: &[u8], guard: &Guard) -> Reply {
+    pub(super) async fn wait(&self, body: &[u8], visit: &Visit<S>) -> Reply {
         let parsed = match Body::parse(body, Form::Wait) {
             Ok(parsed) => parsed,
             Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
@@ -26,7 +26,7 @@ impl<S: Enter + 'static> Json<S> {
         let prepared =
             Prepared::new(&sitting, &parsed.questions[0]).and_then(|it| it.holds_nothing(&sitting));
         match prepared {
-            Ok(prepared) => match self.enter(&sitting, &prepared, guard).await {
+            Ok(prepared) => match self.enter(&sitting, &prepared, visit).await {
                 Ok(In { status, waited, .. }) => {
                     Answer::new(&status, prepared.asked.is_set).waited(Some(waited)).reply()
                 }
@@ -37,18 +37,23 @@ impl<S: Enter + 'static> Json<S> {
     }
 
     /// `POST /v1/permits`: slots, held until they are given back or not renewed.
-    pub(super) async fn permit(&self, body: &[u8], guard: &Guard) -> Reply {
+    pub(super) async fn permit(&self, body: &[u8], visit: &Visit<S>) -> Reply {
         let parsed = match Body::parse(body, Form::Permits) {
             Ok(parsed) => parsed,
             Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
         };
         let sitting = self.desk.sit();
-        match self.hold(&sitting, &parsed.questions[0], guard).await {
+        match self.hold(&sitting, &parsed.questions[0], visit).await {
             Ok(reply) | Err(reply) => reply,
         }
     }
 
-    async fn hold(&self, sitting: &Sitting<'_, S>, asked: &Asked<'_>, guard: &Guard) -> Result<Reply, Reply> {
+    async fn hold(
+        &self,
+        sitting: &Sitting<'_, S>,
+        asked: &Asked<'_>,
+        visit: &Visit<S>,
+    ) -> Result<Reply, Reply> {
         let prepared = Prepared::new(sitting, asked)?;
         let (held, expires_in) = holding(sitting, &prepared).ok_or_else(|| {
             let message = "is no concurrency limit: there is nothing to hold; ask POST /v1/check";
@@ -61,7 +66,7 @@ impl<S: Enter + 'static> Json<S> {
                 format!("is too long: a permit's name has room for some {} bytes", name::LONGEST / 2);
             return Err(asked.mistake(0, "key", message).reply(StatusCode::BAD_REQUEST));
         }
-        let In { status, waited, permit } = self.enter(sitting, &prepared, guard).await?;
+        let In { status, waited, permit } = self.enter(sitting, &prepared, visit).await?;
         let name = name::written(permit, held.iter().copied()).unwrap_or_default();
         let waited = asked.up_to.map(|_| waited);
         Ok(Answer::new(&status, asked.is_set).waited(waited).permit(&name, expires_in).reply())
@@ -71,13 +76,13 @@ impl<S: Enter + 'static> Json<S> {
         &self,
         sitting: &Sitting<'_, S>,
         prepared: &Prepared<'_, '_, S>,
-        guard: &Guard,
+        visit: &Visit<S>,
     ) -> Result<In, Reply> {
         let questions = prepared.questions();
         let waits = prepared.asked.up_to.is_some_and(|up_to| !up_to.is_zero());
         let _place = if waits {
             let full = || Problem::capacity("too many wait for their turn; please try again").reply();
-            Some(self.waiting.enter().ok_or_else(full)?)
+            Some((self.waiting.enter().ok_or_else(full)?, visit.patience.waiting()))
         } else {
             None
         };
@@ -85,7 +90,7 @@ impl<S: Enter + 'static> Json<S> {
             biased;
             entered = sitting.enter(DoorName::Http, &questions) => entered,
             // Its turn is given back; another node may have one.
-            () = guard.closing() => {
+            () = visit.guard.closing() => {
                 return Err(Problem::capacity("this node is shutting down; ask another").reply());
             }
         };

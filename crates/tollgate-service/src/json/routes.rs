@@ -3,6 +3,7 @@
 use super::{
     Json,
     asked::Form,
+    connection::Visit,
     limits,
     openapi::openapi,
     reply::{Problem, Reply},
@@ -11,7 +12,6 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
-use std::sync::Arc;
 use tollgate::Enter;
 use tollgate_net::{Guard, Tokens};
 use tollgate_rules::nearest;
@@ -30,26 +30,22 @@ const PATHS: [&str; 9] = [
 
 /// Answers a request.
 pub(super) async fn answer<S: Enter + 'static>(
-    door: &Arc<Json<S>>,
+    visit: &Visit<S>,
     request: Request<Incoming>,
-    guard: &Guard,
 ) -> Response<Full<Bytes>> {
-    let reply = match reply(door, request, guard).await {
+    let reply = match reply(visit, request).await {
         Ok(reply) | Err(reply) => reply,
     };
     reply.into_response()
 }
 
-async fn reply<S: Enter + 'static>(
-    door: &Arc<Json<S>>,
-    request: Request<Incoming>,
-    guard: &Guard,
-) -> Result<Reply, Reply> {
+async fn reply<S: Enter + 'static>(visit: &Visit<S>, request: Request<Incoming>) -> Result<Reply, Reply> {
+    let door = &visit.door;
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     match path {
         // For whoever looks whether it is there, and has no word.
-        "/healthz" => return only(&head.method, READ).map(|()| health(guard)),
+        "/healthz" => return only(&head.method, READ).map(|()| health(&visit.guard)),
         "/openapi.json" => return only(&head.method, READ).map(|()| Reply::json(StatusCode::OK, openapi())),
         _ => let_in(&door.settings.tokens, &head.headers)?,
     }
@@ -78,8 +74,8 @@ async fn reply<S: Enter + 'static>(
     Ok(match form {
         Form::Check | Form::Peek => door.check(body, form).await,
         Form::Refund | Form::Reset => door.undo(&body, form).await,
-        Form::Wait => door.wait(&body, guard).await,
-        Form::Permits => door.permit(&body, guard).await,
+        Form::Wait => door.wait(&body, visit).await,
+        Form::Permits => door.permit(&body, visit).await,
     })
 }
 

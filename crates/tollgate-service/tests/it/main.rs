@@ -1,5 +1,6 @@
 //! The doors, from outside.
 
 mod desk;
+mod json;
 mod resp;
 mod rls;

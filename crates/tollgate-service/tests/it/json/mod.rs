@@ -1,0 +1,13 @@
+//! The JSON door, from outside: real connections, a clock that is moved by hand.
+
+mod answers;
+mod fuzzing;
+mod http;
+mod ids;
+mod mistakes;
+mod openapi;
+mod permits;
+mod redis;
+mod same;
+mod stage;
+mod waiting;
