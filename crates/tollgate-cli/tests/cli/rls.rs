@@ -34,8 +34,8 @@ descriptors:
 fn folder(domain: &str) -> (Folder, String) {
     let folder = Folder::new();
     fs::create_dir(folder.path().join("domains")).unwrap();
-    folder.file("domains/shop.yaml", domain.to_owned());
-    let rules = folder.file("tollgate.yaml", RULES.to_owned());
+    folder.file("domains/shop.yaml", domain);
+    let rules = folder.file("tollgate.yaml", RULES);
     (folder, rules)
 }
 
@@ -213,7 +213,7 @@ fn domain_files_behind_a_link_that_points_elsewhere() {
     }
     symlink("..one", mount.join("..data")).unwrap();
     symlink("..data/shop.yaml", mount.join("shop.yaml")).unwrap();
-    let rules = folder.file("tollgate.yaml", RULES.to_owned());
+    let rules = folder.file("tollgate.yaml", RULES);
     let serving = Serving::start(&rules, &[]);
     let mut client = Client::start(&serving);
     assert_eq!(client.hit("a")["statuses"][0]["limitRemaining"], 4);
@@ -252,7 +252,7 @@ fn files_that_change_under_load_drop_nobody_and_lose_no_count() {
 #[test]
 fn check_reads_the_domain_files_too() {
     let (folder, rules) = folder(&shop(1).replace("unit: year", "unit: never"));
-    folder.file("domains/other.yaml", "domain: shop\ndescriptors: [ { kex: a } ]".to_owned());
+    folder.file("domains/other.yaml", "domain: shop\ndescriptors: [ { kex: a } ]");
     let check = |rules: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate")).args(["check", rules]).output().unwrap();
         (
