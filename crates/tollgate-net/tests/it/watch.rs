@@ -251,3 +251,23 @@ fn contents_are_not_printed() {
     let secret = Contents::new("key.pem", "a secret");
     assert_eq!(format!("{secret:?}"), r#"Contents { path: "key.pem", bytes: Ok(8) }"#);
 }
+
+#[tokio::test(start_paused = true)]
+async fn files_that_match_a_pattern_are_told_as_they_come_change_and_go() {
+    let place = Place::new();
+    let path = place.write("rules", "one");
+    place.write("b.yaml", "b");
+    let mut watcher = Watcher::knowing([Contents::new(&*path, "one")]);
+    watcher.follow([place.path("*.yaml")], &[Contents::new(place.path("b.yaml"), "b")]);
+    nothing_told(&mut watcher).await;
+    place.write("a.yaml", "a");
+    place.write("a.txt", "not one of them");
+    assert_eq!(texts(&told(&mut watcher).await), ["one", "a", "b"]);
+    place.write("b.yaml", "c");
+    assert_eq!(texts(&told(&mut watcher).await), ["one", "a", "c"]);
+    fs::remove_file(place.path("a.yaml")).expect("removed");
+    assert_eq!(texts(&told(&mut watcher).await), ["one", "c"]);
+    // Others from here on.
+    watcher.follow([place.path("a.txt")], &[Contents::new(place.path("a.txt"), "as it was")]);
+    assert_eq!(texts(&told(&mut watcher).await), ["one", "not one of them"]);
+}

@@ -11,7 +11,12 @@ use bytes::Bytes;
 use h2::{RecvStream, SendStream, server::SendResponse};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use prost::Message;
-use std::sync::Arc;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 use tokio::time::timeout;
 use tollgate::Store;
 
@@ -105,7 +110,7 @@ impl<S: Store> Calls<'_, S> {
             stream.send_data(grpc::write(&step.told), false).map_err(Gone::from)?;
             tokio::select! {
                 () = step.lasts(&self.door.drain) => {}
-                _ = std::future::poll_fn(|context| stream.poll_reset(context)) => return Ok(()),
+                _ = poll_fn(|context| stream.poll_reset(context)) => return Ok(()),
             }
         }
         Ok(finish(&mut stream)?)
@@ -140,7 +145,16 @@ impl<S: Store> Calls<'_, S> {
     /// The next message; none where the client has ended.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         let patience = self.door.settings.patience;
-        match timeout(patience, self.arrives()).await {
+        let mut arrives = pin!(self.arrives());
+        // Most messages came with their heads, and need no timer.
+        let arrived = poll_fn(|context| match arrives.as_mut().poll(context) {
+            Poll::Ready(arrived) => Poll::Ready(Some(arrived)),
+            Poll::Pending => Poll::Ready(None),
+        });
+        if let Some(arrived) = arrived.await {
+            return arrived;
+        }
+        match timeout(patience, arrives).await {
             Ok(arrived) => arrived,
             Err(_) => {
                 let message = format!("no message came in {} s", patience.as_secs());

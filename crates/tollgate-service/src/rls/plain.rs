@@ -42,9 +42,8 @@ async fn answer<S: Store>(
                 door.over_http(&head.method, head.uri.path(), &head.headers, &read.to_bytes()).await
             }
             Ok(Err(error)) if error.is::<LengthLimitError>() => json::too_long(longest),
-            // Nobody is there to hear it.
-            Ok(Err(_)) => json::timed_out(),
-            Err(_) => json::timed_out(),
+            // The second is not heard: the client broke off.
+            Err(_) | Ok(Err(_)) => json::timed_out(),
         }
     } else {
         door.over_http(&head.method, head.uri.path(), &head.headers, &[]).await
