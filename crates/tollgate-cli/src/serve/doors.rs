@@ -3,12 +3,26 @@
 use super::opened::{Options, bind};
 use anyhow::{Context, Result};
 use std::{num::NonZeroUsize, sync::Arc};
+use tollgate::{Cells, Enter};
 use tollgate_net::{Crew, CrewSettings, Door, Drain, TlsAcceptor, TlsFiles, Tokens};
 use tollgate_rules::model;
+use tollgate_service::{Desk, Resp, RespSettings};
+
+/// The door for Redis clients.
+pub(super) fn open_resp<S: Enter + Cells + 'static>(
+    listener: &model::Listener,
+    options: &Options,
+    drain: &Drain,
+    desk: Desk<S>,
+) -> Result<Crew> {
+    let mut settings = RespSettings::default();
+    settings.tokens = tokens(listener);
+    settings.idle_timeout = listener.idle_timeout;
+    open("resp", listener, &[], options, drain, Resp::new(desk, settings))
+}
 
 /// Opens one of them: the name it has under `listen`, and the protocols it can agree on in a TLS handshake.
-#[expect(dead_code, reason = "no door is built yet")]
-pub(super) fn open<D: Door>(
+fn open<D: Door>(
     name: &str,
     listener: &model::Listener,
     alpn: &[&str],
@@ -32,7 +46,6 @@ pub(super) fn open<D: Door>(
 }
 
 /// The words that a listener asks for.
-#[expect(dead_code, reason = "no door is built yet")]
-pub(super) fn tokens(listener: &model::Listener) -> Tokens {
+fn tokens(listener: &model::Listener) -> Tokens {
     Tokens::new(listener.tokens.iter().map(|token| token.0.clone()))
 }

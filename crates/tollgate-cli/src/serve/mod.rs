@@ -19,7 +19,7 @@ use crate::{
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use tokio::runtime::Builder;
-use tollgate::{Bounds, Enter, MemoryStore};
+use tollgate::{Bounds, Cells, Enter, MemoryStore};
 use tollgate_net::{Drain, DrainTimes, Drained, stop_on_signals};
 use tollgate_redis::RedisStore;
 use tollgate_rules::{RuleFile, model::StoreSettings};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     }
 }
 
-async fn serve<S: Enter + state::Tell + 'static>(
+async fn serve<S: Enter + Cells + state::Tell + 'static>(
     store: Arc<S>,
     file: RuleFile,
     options: Options,

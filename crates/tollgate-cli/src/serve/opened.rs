@@ -2,6 +2,7 @@
 
 use super::{
     books::Books,
+    doors,
     reload::Followers,
     state::{self, Status, Tell},
 };
@@ -16,14 +17,15 @@ use std::{
     time::Duration,
 };
 use tokio::{runtime::Handle, task::JoinHandle};
-use tollgate::Enter;
+use tollgate::{Cells, Enter};
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
-use tollgate_net::{Contents, Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
+use tollgate_net::{Contents, Crew, Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
 use tollgate_rules::{
     Enforcer, RuleEntry, RuleFile,
     model::{self, AccessLog},
 };
+use tollgate_service::{Desk, NoLedger};
 
 /// The drain itself knows when it is over.
 const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
@@ -49,9 +51,11 @@ pub(crate) struct Opened<S: Enter> {
     followers: Arc<Followers<S>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     tasks: Vec<JoinHandle<()>>,
+    /// The doors that answer questions, each with threads of its own, which end with the drain.
+    _crews: Vec<Crew>,
 }
 
-impl<S: Enter + Tell + 'static> Opened<S> {
+impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     /// Opens what the file names.
     pub(crate) async fn open(store: Arc<S>, file: RuleFile, options: Options, drain: Drain) -> Result<Self> {
         let listen = file.listen.clone();
@@ -84,6 +88,13 @@ impl<S: Enter + Tell + 'static> Opened<S> {
             );
             tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
         }
+        let mut crews = Vec::new();
+        let desk = Desk::new(Arc::clone(&enforcer), Arc::new(NoLedger));
+        if let Some(listener) = &listen.resp {
+            let crew = doors::open_resp(listener, &options, &drain, desk)?;
+            addresses.push(("resp", crew.address()));
+            crews.push(crew);
+        }
         if let Some(listener) = &listen.admin {
             let admin = Admin::new(status.clone(), meters.clone(), sketch.clone());
             let (address, serving) = open_admin(listener, admin, &drain)?;
@@ -94,7 +105,7 @@ impl<S: Enter + Tell + 'static> Opened<S> {
         if let Some(watched) = options.watched {
             tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
         }
-        Ok(Self { followers, addresses, tasks })
+        Ok(Self { followers, addresses, tasks, _crews: crews })
     }
 
     /// What is open, and where.
@@ -217,7 +228,7 @@ async fn follow<S: Enter + Tell + 'static>(watched: Watched, followers: Arc<Foll
 
 /// Doors that a file may name and that cannot be opened yet.
 fn refuse_unbuilt(listen: &model::Listen) -> Result<()> {
-    let unbuilt = [("grpc", &listen.grpc), ("http", &listen.http), ("resp", &listen.resp)];
+    let unbuilt = [("grpc", &listen.grpc), ("http", &listen.http)];
     for (name, listener) in unbuilt {
         if listener.is_some() {
             anyhow::bail!(

@@ -13,6 +13,7 @@ mod ops;
 mod reload;
 mod replay;
 mod requests;
+mod resp;
 mod schedules;
 mod served;
 mod serving;
