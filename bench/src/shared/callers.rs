@@ -36,8 +36,9 @@ const MOVERS: usize = 64;
 const LIST: usize = 1 << 14;
 
 impl Callers {
-    pub(super) fn new() -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    /// On so many threads.
+    pub(super) fn new(threads: usize) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
         Self { runtime: runtime.expect("a runtime"), random: Random(0x5eed), lists: Vec::new() }
     }
 

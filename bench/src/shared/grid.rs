@@ -27,6 +27,11 @@ const INCR: &str = "INCR";
 const LEASE: Duration = Duration::from_millis(100);
 const CROWD: usize = 64;
 
+/// Whoever asks Redis all the time leaves it a core: two threads of callers and one of Redis on two cores would show mostly
+/// how often the system changes between them. Who decides by leases has both.
+const BESIDE_REDIS: usize = 1;
+const BY_LEASES: usize = 2;
+
 /// A load.
 struct Load {
     name: String,
@@ -35,6 +40,8 @@ struct Load {
     numbers: Numbers,
     lease: Option<Duration>,
     callers: &'static [usize],
+    /// That the callers run on.
+    threads: usize,
 }
 
 /// What is told of a round, in the order of a subject's figures.
@@ -55,13 +62,13 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
     if !report.wants_any(&names) {
         return;
     }
-    let (server, mut callers) = (Server::start(), Callers::new());
+    let server = Server::start();
     println!("Through Redis {}, on the same machine.", server.version());
     for load in loads {
         let mut rows = load.rows();
         rows.retain(|row| report.wants(&row.name));
         if !rows.is_empty() {
-            load.measure(report, effort, rows, &server, &mut callers);
+            load.measure(report, effort, rows, &server);
             server.empty();
         }
     }
@@ -76,7 +83,15 @@ fn loads(users: usize) -> Vec<Load> {
             Limits::One => format!("redis, 1 charge, {name}"),
             Limits::Three => format!("redis, set of 3, {name}"),
         };
-        Load { name, limits, users, numbers: Numbers::ALLOW, lease: None, callers: EACH }
+        Load {
+            name,
+            limits,
+            users,
+            numbers: Numbers::ALLOW,
+            lease: None,
+            callers: EACH,
+            threads: BESIDE_REDIS,
+        }
     };
     vec![
         load(hot(), Limits::One, 1),
@@ -88,6 +103,7 @@ fn loads(users: usize) -> Vec<Load> {
             numbers: Numbers::FAST,
             lease: Some(LEASE),
             callers: &[CROWD],
+            threads: BY_LEASES,
             ..load("leased key".to_owned(), Limits::One, 1)
         },
     ]
@@ -148,14 +164,8 @@ impl Load {
         self.limits == Limits::One && self.numbers.burst > 1 && self.lease.is_none()
     }
 
-    fn measure(
-        &self,
-        report: &mut Report,
-        effort: &Effort,
-        mut wanted: Vec<Row>,
-        server: &Server,
-        crowd: &mut Callers,
-    ) {
+    fn measure(&self, report: &mut Report, effort: &Effort, mut wanted: Vec<Row>, server: &Server) {
+        let crowd = &mut Callers::new(self.threads);
         let (url, numbers) = (server.url(), self.numbers);
         let requests: Arc<[Request]> = Request::of_users(self.users).into();
         let ours = Ours::new(&url, self.limits, numbers, self.lease);

@@ -9,9 +9,11 @@
 //! For tests only: what cannot go on panics, and says why.
 
 mod arrivals;
+mod backstage;
 mod cluster;
 mod connection;
 mod directory;
+mod envoy;
 mod eventually;
 mod fuzz;
 mod http;
@@ -31,6 +33,7 @@ mod upstream;
 pub use arrivals::{Answered, Arrival, Arrivals, Difference, Fate, Seen};
 pub use cluster::Cluster;
 pub use connection::Connection;
+pub use envoy::{Envoy, envoy_clients};
 pub use eventually::eventually;
 pub use fuzz::{Fuzz, Random};
 pub use migration::Migration;

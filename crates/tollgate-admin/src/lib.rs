@@ -15,7 +15,7 @@ mod sketch;
 mod state;
 
 pub use metrics::{
-    Counter, Family, Format, Gauge, Histogram, Meters, Outcome, Registry, RouteMeter, RuleMeter,
+    AnswerMeter, Counter, Family, Format, Gauge, Histogram, Meters, Outcome, Registry, RouteMeter, RuleMeter,
 };
 pub use server::Admin;
 pub use sketch::{Heavy, HeavyKey, KeyMeter, Ranking, Sketch};

@@ -13,9 +13,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     }
     let rules = file.everywhere.len() + file.routes.iter().map(|route| route.rules.len()).sum::<usize>();
     let mut output = io::stdout().lock();
+    let domains = match file.domains.is_empty() {
+        true => String::new(),
+        false => {
+            let (domains, rules) = (file.domains.len(), file.domains.rules().len());
+            format!(", {} with {}", counted(domains, "domain"), counted(rules, "descriptor limit"))
+        }
+    };
     writeln!(
         output,
-        "{name}: good: {}, {}, {}, {}",
+        "{name}: good: {}, {}, {}, {}{domains}",
         counted(file.routes.len(), "route"),
         counted(rules, "rule"),
         counted(file.limits.len(), "named limit"),

@@ -1,16 +1,30 @@
 //! Rule files, as the commands read them.
 
+use crate::domains;
 use anyhow::{Context, Result, anyhow, bail};
-use std::{env, fs, path::Path};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+use tollgate_net::Contents;
 use tollgate_rules::{Mistakes, RuleFile, parse_rules, read_rules};
+
+/// A rule file, and what it was read from.
+pub(crate) struct Loaded {
+    pub(crate) rules: RuleFile,
+    pub(crate) text: String,
+    /// The patterns of its domains' files, and what those held.
+    pub(crate) patterns: Vec<PathBuf>,
+    pub(crate) domains: Vec<Contents>,
+}
 
 /// Reads a rule file; `-` is standard input. Its mistakes go to standard error, one a line, as editors can jump to them.
 pub(crate) fn load(path: &Path) -> Result<RuleFile> {
-    load_with_text(path).map(|(rules, _)| rules)
+    load_whole(path).map(|loaded| loaded.rules)
 }
 
-/// The same, with the text it was.
-pub(crate) fn load_with_text(path: &Path) -> Result<(RuleFile, String)> {
+/// The same, with what it was read from.
+pub(crate) fn load_whole(path: &Path) -> Result<Loaded> {
     let name = name_of(path);
     let text = text_of(path)?;
     let rules = read_rules(&name, &text, variable).map_err(|bad| {
@@ -18,7 +32,14 @@ pub(crate) fn load_with_text(path: &Path) -> Result<(RuleFile, String)> {
         let count = bad.mistakes().iter().count();
         anyhow!("{name} has {count} mistake{}", if count == 1 { "" } else { "s" })
     })?;
-    Ok((rules, text))
+    let patterns = domains::patterns(path, &rules);
+    let domains = domains::read(&patterns);
+    let rules = domains::put_in(rules, &patterns, &domains).map_err(|wrong| {
+        eprintln!("{wrong}");
+        let count = wrong.lines().count();
+        anyhow!("the domains of {name} have {count} mistake{}", if count == 1 { "" } else { "s" })
+    })?;
+    Ok(Loaded { rules, text, patterns, domains })
 }
 
 /// What a file is called where people are told about it.

@@ -5,6 +5,7 @@ mod args;
 mod check;
 mod demo;
 mod described;
+mod domains;
 mod explain;
 mod fields;
 mod file;

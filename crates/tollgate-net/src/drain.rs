@@ -185,6 +185,12 @@ impl Guard {
         reached(&self.0, Phase::Over).await;
     }
 
+    /// Whether readiness says no: from here on, whoever can go elsewhere should.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        *self.0.phase.borrow() >= Phase::Leaving
+    }
+
     /// Whether nothing new may be begun.
     #[must_use]
     pub fn is_closing(&self) -> bool {

@@ -15,8 +15,10 @@
 //! - **Files that belong together** (a certificate and its key) are one watcher: told together, when all of them are quiet.
 //! - A file that is gone or cannot be read is told as that, when it stayed so for two looks: saving by delete-and-write is
 //!   not noticed. What to do about it is up to whoever asked; keeping what was read before is a good answer.
+//! - **Files by pattern** are looked for at every look: one that comes or goes is a change like any other.
 //! - Files above [`MAX_BYTES`], and what is no file (a pipe would block the look for ever), are not read.
 
+use crate::matching;
 use std::{
     fmt,
     fs::{self, File, Metadata},
@@ -65,6 +67,9 @@ pub struct Watcher {
     looking: Option<JoinHandle<Vec<Sight>>>,
     told: Vec<Contents>,
     last: Vec<Sight>,
+    /// How many files are watched by name; behind them come those that match.
+    named: usize,
+    patterns: Arc<[PathBuf]>,
 }
 
 /// What a file holds. Printed for debugging it shows no contents: there may be secrets in it.
@@ -86,10 +91,11 @@ impl Watcher {
     /// Reads the files, and remembers what they hold: what changes from here on is told. Files that cannot be read are
     /// watched too, until they can.
     pub async fn open<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> (Self, Vec<Contents>) {
-        let unseen = paths.into_iter().map(|path| Sight::unseen(path.into().into())).collect();
-        let last = look(unseen).await.unwrap_or_default();
+        let unseen: Vec<Sight> = paths.into_iter().map(|path| Sight::unseen(path.into().into())).collect();
+        let (named, patterns) = (unseen.len(), Arc::default());
+        let last = look(unseen, named, Arc::clone(&patterns)).await.unwrap_or_default();
         let told = contents(&last);
-        (Self { looks: looks(EVERY), looking: None, told: told.clone(), last }, told)
+        (Self { looks: looks(EVERY), looking: None, told: told.clone(), last, named, patterns }, told)
     }
 
     /// Watches files that were read before: what differs from that is told, also where it changed before this was called.
@@ -97,7 +103,19 @@ impl Watcher {
     pub fn knowing(contents: impl IntoIterator<Item = Contents>) -> Self {
         let told: Vec<Contents> = contents.into_iter().collect();
         let last = told.iter().map(|known| Sight::unseen(Arc::clone(&known.path))).collect();
-        Self { looks: looks(EVERY), looking: None, told, last }
+        let (named, patterns) = (told.len(), Arc::default());
+        Self { looks: looks(EVERY), looking: None, told, last, named, patterns }
+    }
+
+    /// From now on watches the files that match these patterns too, and those of no others, told behind the files that are
+    /// watched by name. They were read before: what differs from that is told.
+    pub fn follow(&mut self, patterns: impl IntoIterator<Item = PathBuf>, known: &[Contents]) {
+        self.looking = None;
+        self.patterns = patterns.into_iter().collect();
+        self.told.truncate(self.named);
+        self.last.truncate(self.named);
+        self.told.extend_from_slice(known);
+        self.last.extend(known.iter().map(|known| Sight::unseen(Arc::clone(&known.path))));
     }
 
     /// Looks this often, and no more often than every millisecond.
@@ -114,12 +132,15 @@ impl Watcher {
             if self.looking.is_none() {
                 self.looks.tick().await;
             }
-            let looking = self.looking.get_or_insert_with(|| look(self.last.clone()));
+            let looking = self
+                .looking
+                .get_or_insert_with(|| look(self.last.clone(), self.named, Arc::clone(&self.patterns)));
             let seen = looking.await;
             self.looking = None;
             // Fails only where the runtime ends, and then nobody asks for the answer.
             let Ok(now) = seen else { continue };
-            let quiet = now.iter().zip(&self.last).all(|(now, last)| now.is_same(last));
+            let quiet = now.len() == self.last.len()
+                && now.iter().zip(&self.last).all(|(now, last)| now.is_same(last));
             self.last = now;
             if quiet {
                 let contents = contents(&self.last);
@@ -271,8 +292,15 @@ fn contents(sights: &[Sight]) -> Vec<Contents> {
 }
 
 /// One look at all files, where blocking is allowed: a network file system may take its time.
-fn look(last: Vec<Sight>) -> JoinHandle<Vec<Sight>> {
-    task::spawn_blocking(move || last.iter().map(Sight::again).collect())
+fn look(last: Vec<Sight>, named: usize, patterns: Arc<[PathBuf]>) -> JoinHandle<Vec<Sight>> {
+    task::spawn_blocking(move || {
+        let (named, matched) = last.split_at(named.min(last.len()));
+        let found = matching(&patterns).into_iter().map(|path| {
+            let known = matched.iter().find(|sight| *sight.contents.path == *path);
+            known.map_or_else(|| Sight::unseen(path.into()).again(), Sight::again)
+        });
+        named.iter().map(Sight::again).chain(found).collect()
+    })
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl RedisStore {
             let era = leasing.era.load(SeqCst);
             let in_hand = purse::spend(need.bucket, need.cost, era, || now);
             return match in_hand {
-                Some(status) => Some(SetStatus::new(vec![status], None)),
+                Some(status) => Some(SetStatus::one(status)),
                 None => leasing.decide_and_take(now, need),
             };
         }
@@ -97,7 +97,11 @@ impl RedisStore {
 
     fn need(&self, leasing: &Leasing, charge: &Charge<'_, RedisLimit>) -> Option<Need> {
         let waits = charge.up_to.is_some_and(|up_to| !up_to.is_zero());
-        if waits || !charge.limit.named.is_leasable() || charge.limit.named.store != self.shared.id() {
+        if waits
+            || charge.limit.is_exact
+            || !charge.limit.named.is_leasable()
+            || charge.limit.named.store != self.shared.id()
+        {
             return None;
         }
         Some(Need { bucket: leasing.bucket(charge.limit, &charge.key), cost: charge.cost })
@@ -275,6 +279,9 @@ impl Leasing {
             Local::Deny(retry) => Decision::Deny(retry),
             Local::Ask => return None,
         };
+        if let [need] = needs {
+            return desk.status(now, need, decision).map(SetStatus::one);
+        }
         let statuses =
             needs.iter().map(|need| desk.status(now, need, decision)).collect::<Option<Vec<_>>>()?;
         drop(desk);

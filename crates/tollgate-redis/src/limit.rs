@@ -20,6 +20,8 @@ pub struct RedisLimit {
     pub(crate) named: Arc<Named>,
     /// What is decided while Redis does not answer; the store's own policy where this is `None`.
     pub(crate) on_failure: Option<OnFailure>,
+    /// Whether Redis decides every charge that is made through this handle, leases or not.
+    pub(crate) is_exact: bool,
 }
 
 pub(crate) struct Named {
@@ -68,6 +70,12 @@ impl RedisLimit {
     #[must_use]
     pub fn on_failure(self, on_failure: OnFailure) -> Self {
         Self { on_failure: Some(on_failure), ..self }
+    }
+
+    /// The same limit, decided by Redis every time: no units of it are taken ahead by whoever asks through this handle.
+    #[must_use]
+    pub fn exactly(self) -> Self {
+        Self { is_exact: true, ..self }
     }
 
     /// Its name, as it stands in keys.

@@ -16,7 +16,7 @@ pub(crate) fn set_status(standings: &[Standing], part_of: &[usize], permit: Opti
             _ => status,
         }
     });
-    SetStatus::new(statuses.collect(), held)
+    SetStatus::new(statuses, held)
 }
 
 impl Standing {

@@ -135,12 +135,12 @@ impl RedisStore {
                     problem: "is another limit's in this store, with other numbers; take another name, or `change` that one",
                 });
             }
-            return Ok(RedisLimit { named, on_failure: None });
+            return Ok(RedisLimit { named, on_failure: None, is_exact: false });
         }
         let named = Arc::new(Named::new(self.shared.id, name.clone(), edition));
         known.retain(|_, named| named.strong_count() > 0);
         known.insert(name, Arc::downgrade(&named));
-        Ok(RedisLimit { named, on_failure: None })
+        Ok(RedisLimit { named, on_failure: None, is_exact: false })
     }
 
     /// Changes a limit's numbers, as the next generation. What was consumed stays, as each kind of limit promises.
@@ -347,6 +347,10 @@ impl Store for RedisStore {
 
     fn when_failing(&self, limit: &RedisLimit, on_failure: OnFailure) -> RedisLimit {
         limit.clone().on_failure(on_failure)
+    }
+
+    fn exactly(&self, limit: &RedisLimit) -> RedisLimit {
+        limit.clone().exactly()
     }
 
     fn change_limit(&self, limit: &RedisLimit, to: Limit) -> Result<(), StoreError> {

@@ -30,6 +30,7 @@
 //! means unlimited.
 
 mod decode;
+pub mod domains;
 pub mod enforce;
 mod explain;
 mod file;
@@ -46,6 +47,7 @@ mod rewrite;
 mod schema;
 mod yaml;
 
+pub use domains::Domains;
 pub use enforce::{Edition, EnforceError, Enforcer, Ruling};
 pub use explain::{ChargeReport, Explanation, KeyReport, Outcome, PassedOver, RuleReport};
 pub use file::{BadRules, PatternError, Warning, parse_rules, read_rules};

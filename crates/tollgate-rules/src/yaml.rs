@@ -2,11 +2,12 @@
 //!
 //! Scalars stay the text they were written as: `1.50` is not yet a number, so that no digit is lost before somebody knows
 //! what it is for. Keys given twice are kept twice, for the decoder to object to. What a rule file does not need is
-//! refused here: aliases (a named limit is how a rule file repeats itself), tags, several documents, deep nesting.
+//! refused here: aliases (a named limit is how a rule file repeats itself), tags, several documents, deep nesting. Files
+//! that were written for another program may have aliases and merge keys, which are [written out](read_expanded) then.
 
 use crate::mistake::{Mistake, Position};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 /// A value and where it begins.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,27 @@ impl Node {
         }
     }
 
+    /// How many values it holds, and how deep they nest.
+    fn extent(&self) -> (usize, usize) {
+        let add = |(size, depth): (usize, usize), (more, deeper): (usize, usize)| {
+            (size.saturating_add(more), depth.max(deeper + 1))
+        };
+        match &self.value {
+            Value::List(items) => items.iter().map(Self::extent).fold((1, 0), add),
+            Value::Mapping(entries) => {
+                entries.iter().flat_map(|(key, value)| [key.extent(), value.extent()]).fold((1, 0), add)
+            }
+            _ => (1, 0),
+        }
+    }
+
+    fn into_entries(self) -> Vec<(Self, Self)> {
+        match self.value {
+            Value::Mapping(entries) => entries,
+            _ => Vec::new(),
+        }
+    }
+
     /// It as the file has it, for a path.
     pub(crate) fn written(&self) -> Cow<'_, str> {
         match &self.value {
@@ -63,11 +85,26 @@ impl Node {
 /// How deep values may nest: far more than a rule needs, far less than a stack holds.
 const DEEPEST: usize = 64;
 
+/// How many values aliases may stand for: a few lines of them could otherwise fill any memory.
+const MOST_EXPANDED: usize = 100_000;
+
 /// A list or mapping whose end has not been seen.
 struct Open {
     at: Position,
     kind: Kind,
+    anchor: usize,
     children: Vec<Node>,
+}
+
+/// What becomes of an alias.
+enum Aliases {
+    Refused,
+    Expanded {
+        /// What was given a name, by the parser's number for it.
+        known: HashMap<usize, Node>,
+        /// How many values may still be written out.
+        left: usize,
+    },
 }
 
 #[derive(Clone, Copy)]
@@ -78,6 +115,15 @@ enum Kind {
 
 /// The one value that `text` holds.
 pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
+    read_with(text, Aliases::Refused)
+}
+
+/// The same, with aliases and merge keys (`<<`) written out.
+pub(crate) fn read_expanded(text: &str) -> Result<Node, Mistake> {
+    read_with(text, Aliases::Expanded { known: HashMap::new(), left: MOST_EXPANDED })
+}
+
+fn read_with(text: &str, mut aliases: Aliases) -> Result<Node, Mistake> {
     let mut open: Vec<Open> = Vec::new();
     let mut root = None;
     for event in Parser::new_from_str(text) {
@@ -90,23 +136,30 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
             | Event::MappingStart(_, Some(_)) => {
                 return Err(mistake(at, "must not carry a tag such as `!!int`"));
             }
-            Event::Alias(_) => {
-                return Err(mistake(at, "must be written out: aliases (`*name`) are not read"));
-            }
+            Event::Alias(anchor) => aliases.written_out(anchor, at)?,
             Event::SequenceStart(..) | Event::MappingStart(..) if open.len() == DEEPEST => {
                 return Err(mistake(at, format!("must not nest deeper than {DEEPEST} levels")));
             }
-            Event::SequenceStart(..) => {
-                open.push(Open { at, kind: Kind::List, children: Vec::new() });
+            Event::SequenceStart(anchor, _) => {
+                open.push(Open { at, kind: Kind::List, anchor, children: Vec::new() });
                 continue;
             }
-            Event::MappingStart(..) => {
-                open.push(Open { at, kind: Kind::Mapping, children: Vec::new() });
+            Event::MappingStart(anchor, _) => {
+                open.push(Open { at, kind: Kind::Mapping, anchor, children: Vec::new() });
                 continue;
             }
-            Event::Scalar(text, style, _, None) => Node { at, value: scalar(text.into_owned(), style) },
+            Event::Scalar(text, style, anchor, None) => {
+                let node = Node { at, value: scalar(text.into_owned(), style) };
+                aliases.remember(anchor, &node);
+                node
+            }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(closed) => closed.close(),
+                Some(closed) => {
+                    let anchor = closed.anchor;
+                    let node = aliases.merged(closed.close());
+                    aliases.remember(anchor, &node);
+                    node
+                }
                 None => continue,
             },
             Event::DocumentStart(_) if root.is_some() => {
@@ -120,6 +173,58 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
         }
     }
     root.ok_or_else(|| mistake(Position { line: 1, column: 1 }, "is empty"))
+}
+
+impl Aliases {
+    /// Keeps what has a name. The parser numbers names from 1 on.
+    fn remember(&mut self, anchor: usize, node: &Node) {
+        if let Self::Expanded { known, .. } = self
+            && anchor > 0
+        {
+            known.insert(anchor, node.clone());
+        }
+    }
+
+    /// What an alias stands for.
+    fn written_out(&mut self, anchor: usize, at: Position) -> Result<Node, Mistake> {
+        let Self::Expanded { known, left } = self else {
+            return Err(mistake(at, "must be written out: aliases (`*name`) are not read"));
+        };
+        let Some(node) = known.get(&anchor) else {
+            return Err(mistake(at, "is an alias of what it stands in, which has no end"));
+        };
+        let (size, depth) = node.extent();
+        *left = left.checked_sub(size).filter(|_| depth < DEEPEST).ok_or_else(|| {
+            mistake(at, format!("makes the file too large: aliases may stand for {MOST_EXPANDED} values"))
+        })?;
+        Ok(Node { at, value: node.value.clone() })
+    }
+
+    /// A mapping with what its merge key names, where that is read: what it says itself comes first.
+    fn merged(&self, node: Node) -> Node {
+        let is_merge = |key: &Node| matches!(&key.value, Value::Plain(name) if name == "<<");
+        match node.value {
+            Value::Mapping(entries)
+                if matches!(self, Self::Expanded { .. }) && entries.iter().any(|(key, _)| is_merge(key)) =>
+            {
+                let (merges, mut own): (Vec<_>, Vec<_>) =
+                    entries.into_iter().partition(|(key, _)| is_merge(key));
+                for (_, merge) in merges {
+                    let from = match merge.value {
+                        Value::List(items) => items,
+                        _ => vec![merge],
+                    };
+                    for (key, value) in from.into_iter().flat_map(Node::into_entries) {
+                        if own.iter().all(|(known, _)| known.value != key.value) {
+                            own.push((key, value));
+                        }
+                    }
+                }
+                Node { at: node.at, value: Value::Mapping(own) }
+            }
+            value => Node { at: node.at, value },
+        }
+    }
 }
 
 impl Open {
@@ -187,6 +292,28 @@ mod tests {
         assert!(read(&"[".repeat(100_000)).is_err());
         assert!(read(&"- ".repeat(100_000)).is_err());
         assert!(refusal("a: [1, 2").contains("is not YAML"));
+    }
+
+    #[test]
+    fn aliases_are_written_out_where_that_is_asked_for() {
+        let root = read_expanded("a: &x { p: 1, q: 2 }\nb: *x\nc: { <<: *x, q: 3 }").unwrap();
+        let Value::Mapping(entries) = &root.value else { panic!("{root:?}") };
+        assert_eq!(entries[0].1.value, entries[1].1.value);
+        let Value::Mapping(merged) = &entries[2].1.value else { panic!("{root:?}") };
+        let pairs: Vec<_> = merged.iter().map(|(key, value)| (key.written(), value.written())).collect();
+        assert_eq!(pairs, [("q".into(), "3".into()), ("p".into(), "1".into())]);
+    }
+
+    #[test]
+    fn aliases_of_aliases_do_not_fill_the_memory() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..40 {
+            let before = format!("*a{}", level - 1);
+            text.push_str(&format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(", ")));
+        }
+        let error = read_expanded(&text).unwrap_err().to_string();
+        assert!(error.contains("makes the file too large"), "{error}");
+        assert!(read_expanded("a: &a [*a]").is_err());
     }
 
     fn at(line: usize, column: usize) -> Position {

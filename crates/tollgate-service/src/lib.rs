@@ -13,9 +13,13 @@
 //! numbers a key has, what the global switch says and who keeps the books is the desk's business.
 
 mod desk;
+mod json;
 mod resp;
+pub mod rls;
 
 pub use desk::{
     Answered, AskError, CellAnswered, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which,
 };
+pub use json::{Json, JsonSettings, openapi};
 pub use resp::{Resp, RespSettings};
+pub use rls::{Rls, RlsSettings};

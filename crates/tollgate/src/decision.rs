@@ -4,6 +4,7 @@
 //! caller who comes back after exactly `retry_after` passes, if nobody else came.
 
 use crate::{
+    few::Few,
     step::concurrency::PermitId,
     time::{hint, nanos},
 };
@@ -317,19 +318,26 @@ pub(crate) fn strictest(statuses: &[Status]) -> Option<(usize, Verdict)> {
 pub struct SetStatus {
     verdict: Verdict,
     decisive: Option<usize>,
-    statuses: Vec<Status>,
+    statuses: Few<Status>,
     pub(crate) permit: Option<PermitId>,
 }
 
 impl SetStatus {
     /// A set that a store outside this crate decided: how every charge stands, and the permit that holds its slots. The
     /// most restrictive status wins; ties go to the first.
-    pub fn new(statuses: Vec<Status>, permit: Option<PermitId>) -> Self {
-        Self { permit, ..Self::of(statuses) }
+    pub fn new(statuses: impl IntoIterator<Item = Status>, permit: Option<PermitId>) -> Self {
+        Self { permit, ..Self::of(statuses.into_iter().collect()) }
+    }
+
+    /// A set of one charge.
+    pub fn one(status: Status) -> Self {
+        let (verdict, permit) = (status.in_nanos(), status.permit);
+        let decisive = (verdict != Verdict::Allow).then_some(0);
+        Self { verdict, decisive, statuses: Few::One(status), permit }
     }
 
     /// The most restrictive status wins; ties go to the first.
-    pub(crate) fn of(statuses: Vec<Status>) -> Self {
+    pub(crate) fn of(statuses: Few<Status>) -> Self {
         let strictest = strictest(&statuses).filter(|(_, verdict)| *verdict != Verdict::Allow);
         let (decisive, verdict) = strictest.unzip();
         let verdict = verdict.unwrap_or(Verdict::Allow);
@@ -401,7 +409,7 @@ mod tests {
             Verdict::Never,
         ];
         for (weaker, pair) in order.windows(2).enumerate() {
-            let set = SetStatus::of(vec![status(pair[0]), status(pair[1]), status(pair[1])]);
+            let set = SetStatus::new([status(pair[0]), status(pair[1]), status(pair[1])], None);
             assert_eq!(set.verdict, pair[1], "after {weaker}");
             assert_eq!(set.decisive, Some(1));
         }
@@ -409,8 +417,9 @@ mod tests {
 
     #[test]
     fn a_deny_of_zero_is_still_a_deny() {
-        let set = SetStatus::of(vec![status(Verdict::Deny(0))]);
+        let set = SetStatus::new([status(Verdict::Deny(0))], None);
         assert!(set.is_deny());
         assert_eq!(set.denied_by(), Some(0));
+        assert_eq!(set, SetStatus::one(status(Verdict::Deny(0))));
     }
 }

@@ -33,6 +33,7 @@ mod cell;
 mod charge;
 mod clock;
 mod decision;
+mod few;
 mod guava;
 #[cfg(all(test, loom))]
 mod interleavings;

@@ -8,30 +8,23 @@
 
 mod carry;
 
+use crate::backstage::Backstage;
 use carry::carry;
 use std::{
-    fmt, io,
-    net::{self, Ipv4Addr},
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    thread::{self, JoinHandle},
     time::Duration,
 };
-use tokio::{
-    net::TcpListener,
-    runtime,
-    sync::{oneshot, watch},
-};
+use tokio::{net::TcpListener, sync::watch};
 
 /// A proxy to a port of 127.0.0.1. It begins by passing everything, and does one thing at a time; every verb replaces
 /// what was said before, and holds for connections there are and those to come. Dropping it closes all of them.
 pub struct Proxy {
-    port: u16,
+    backstage: Backstage,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -74,36 +67,21 @@ impl Proxy {
             to_server: none(),
             to_client: none(),
         });
-        // Bound here, so that the port is known; the rest is the thread's, since a test's own runtime may be around.
-        let listener = listen().expect("there is a free port");
-        let port = listener.local_addr().expect("a bound socket has an address").port();
-        let (stop, stopped) = oneshot::channel();
-        let run = {
+        let backstage = Backstage::start("proxy", {
             let shared = Arc::clone(&shared);
-            move || {
-                let runtime = runtime::Builder::new_current_thread().enable_all().build();
-                runtime.expect("a runtime can be made").block_on(async {
-                    let listener = TcpListener::from_std(listener).expect("a runtime is there");
-                    tokio::select! {
-                        () = accept(&listener, &shared) => {}
-                        _ = stopped => {}
-                    }
-                });
-            }
-        };
-        let thread = thread::Builder::new().name("testkit-proxy".into()).spawn(run);
-        let thread = thread.expect("a thread can be started");
-        Self { port, shared, stop: Some(stop), thread: Some(thread) }
+            async move |listener| accept(&listener, &shared).await
+        });
+        Self { backstage, shared }
     }
 
     /// Where a client connects.
     pub const fn port(&self) -> u16 {
-        self.port
+        self.backstage.address.port()
     }
 
     /// Where a client connects, as a URL.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://{}", self.backstage.address)
     }
 
     /// Everything passes.
@@ -196,12 +174,6 @@ impl Shared {
     }
 }
 
-fn listen() -> io::Result<net::TcpListener> {
-    let listener = net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
 async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
@@ -213,20 +185,10 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to say that a test would want to hear while it ends.
-            let _ = thread.join();
-        }
-    }
-}
-
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy")
-            .field("port", &self.port)
+            .field("port", &self.port())
             .field("target", &self.shared.target)
             .finish_non_exhaustive()
     }

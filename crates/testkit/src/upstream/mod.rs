@@ -8,18 +8,16 @@ mod serve;
 
 pub use canned::Canned;
 
-use crate::http;
+use crate::{backstage::Backstage, http};
 use std::{
     fmt,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
-    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use tokio::{runtime, sync::oneshot};
 
 /// An upstream on a free port of 127.0.0.1. Dropping it closes its connections.
 ///
@@ -35,10 +33,8 @@ use tokio::{runtime, sync::oneshot};
 /// assert_eq!(upstream.asked().len(), 1);
 /// ```
 pub struct Upstream {
-    address: SocketAddr,
+    backstage: Backstage,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// A request as it came in.
@@ -82,25 +78,11 @@ impl Upstream {
             in_flight: AtomicUsize::new(0),
             most_in_flight: AtomicUsize::new(0),
         });
-        // Bound here, so that the port is known; the rest is the thread's, since a test's own runtime may be around.
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
-        listener.set_nonblocking(true).expect("a socket can be made not to block");
-        let address = listener.local_addr().expect("a bound socket has an address");
-        let (stop, stopped) = oneshot::channel();
-        let run = {
+        let backstage = Backstage::start("upstream", {
             let shared = Arc::clone(&shared);
-            move || {
-                let runtime = runtime::Builder::new_current_thread().enable_all().build();
-                runtime.expect("a runtime can be made").block_on(async {
-                    tokio::select! {
-                        () = serve::accept(listener, &shared) => {}
-                        _ = stopped => {}
-                    }
-                });
-            }
-        };
-        let thread = thread::Builder::new().name("testkit-upstream".into()).spawn(run);
-        Self { address, shared, stop: Some(stop), thread: Some(thread.expect("a thread can be started")) }
+            async move |listener| serve::accept(listener, &shared).await
+        });
+        Self { backstage, shared }
     }
 
     /// Starts one that answers 200 and `ok` to everything, at once.
@@ -115,17 +97,17 @@ impl Upstream {
 
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.backstage.address
     }
 
     /// Where it listens.
     pub const fn port(&self) -> u16 {
-        self.address.port()
+        self.backstage.address.port()
     }
 
     /// Where it listens, as a URL without a slash at its end.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.backstage.address)
     }
 
     /// What it was asked so far, in order.
@@ -149,18 +131,9 @@ impl Upstream {
     }
 }
 
-impl Drop for Upstream {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Upstream").field("address", &self.address()).finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,6 @@ use crate::http::{self, Head, Length};
 use std::{
     future::pending,
     io::{self, ErrorKind},
-    net,
     sync::{Arc, atomic::Ordering::SeqCst},
     time::Duration,
 };
@@ -20,8 +19,7 @@ use tokio::{
 const PIECE: u64 = 64 * 1024;
 
 /// Takes connections until it is dropped, and them with it.
-pub(super) async fn accept(listener: net::TcpListener, shared: &Arc<Shared>) {
-    let listener = TcpListener::from_std(listener).expect("a runtime is there");
+pub(super) async fn accept(listener: TcpListener, shared: &Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = listener.accept().await;

@@ -1,35 +1,29 @@
 //! A number that goes up and down.
 
 use super::{
-    cells::Cells,
-    counter::Row,
     family::{Kind, Metric},
+    row::{Place, Row},
     text::Series,
 };
-use std::sync::Arc;
 
 /// A number that goes up and down: how many are inside. Clones are the same gauge.
 ///
 /// It is spread over cores as a counter is, so it cannot be set. Where somebody else knows the number, have it asked for
 /// instead, with [`Registry::ask_gauge`](super::Registry::ask_gauge).
 #[derive(Clone, Debug)]
-pub struct Gauge {
-    cells: Arc<Cells>,
-    cell: usize,
-    held: Arc<()>,
-}
+pub struct Gauge(Place);
 
 impl Gauge {
     /// One more.
     #[inline]
     pub fn increment(&self) {
-        self.cells.add(self.cell, 1);
+        self.0.add(1);
     }
 
     /// One less. Another thread than the one that added may do it.
     #[inline]
     pub fn decrement(&self) {
-        self.cells.add(self.cell, 1_u64.wrapping_neg());
+        self.0.add(1_u64.wrapping_neg());
     }
 
     /// How many now. Where some come and go while it is read, one may be seen that has gone already, and never less than
@@ -37,7 +31,7 @@ impl Gauge {
     #[must_use]
     pub fn value(&self) -> u64 {
         // Somebody may have been seen to go and not to come.
-        u64::try_from(self.cells.sum(self.cell).cast_signed()).unwrap_or_default()
+        u64::try_from(self.0.sum().cast_signed()).unwrap_or_default()
     }
 }
 
@@ -46,12 +40,11 @@ impl Metric for Gauge {
     const KIND: Kind = Kind::Gauge;
 
     fn make(room: &mut Row) -> Self {
-        let (cells, cell) = room.next();
-        Self { cells, cell, held: Arc::new(()) }
+        Self(room.next())
     }
 
     fn is_held(&self) -> bool {
-        Arc::strong_count(&self.held) > 1
+        self.0.is_held()
     }
 
     /// Whom nobody can change any more tells nothing, unless somebody is still inside.

@@ -11,6 +11,7 @@ use std::{fmt, time::Duration};
 pub struct Meters {
     registry: Registry,
     decisions: Family<Counter>,
+    answers: Family<Counter>,
     waits: Family<Histogram>,
     requests: Family<Counter>,
     upstreams: Family<Histogram>,
@@ -46,6 +47,15 @@ pub struct RuleMeter {
     waits: Histogram,
 }
 
+/// What is counted of one limit at one door that answers questions.
+#[derive(Clone, Debug)]
+pub struct AnswerMeter {
+    outcomes: [Counter; ANSWERS.len()],
+}
+
+/// What becomes of a question.
+const ANSWERS: [Outcome; 5] = [Outcome::Allow, Outcome::Wait, Outcome::Reject, Outcome::Skip, Outcome::Error];
+
 /// What is counted on one route.
 #[derive(Clone, Debug)]
 pub struct RouteMeter {
@@ -78,6 +88,11 @@ impl Meters {
                 "tollgate_decisions_total",
                 "Requests that a rule matched, by what became of them.",
                 &["route", "rule", "outcome"],
+            ),
+            answers: registry.counters(
+                "tollgate_answers_total",
+                "Questions about a limit that a door has answered, by the answer.",
+                &["door", "limit", "outcome"],
             ),
             waits: registry.histograms(
                 "tollgate_wait_seconds",
@@ -115,6 +130,12 @@ impl Meters {
             outcomes: Outcome::ALL.map(|outcome| self.decisions.with(&[route, rule, outcome.name()])),
             waits: self.waits.with(&[route, rule]),
         }
+    }
+
+    /// The counters of one limit at one door. The limit is a name of the rule file, never what somebody sent.
+    #[must_use]
+    pub fn answers(&self, door: &str, limit: &str) -> AnswerMeter {
+        AnswerMeter { outcomes: ANSWERS.map(|outcome| self.answers.with(&[door, limit, outcome.name()])) }
     }
 
     /// The counters of one route.
@@ -184,6 +205,16 @@ impl RuleMeter {
     #[must_use]
     pub fn total(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize].total()
+    }
+}
+
+impl AnswerMeter {
+    /// A question was answered; those that doors do not give are not counted.
+    #[inline]
+    pub fn count(&self, outcome: Outcome) {
+        if let Some(place) = ANSWERS.iter().position(|known| *known == outcome) {
+            self.outcomes[place].increment();
+        }
     }
 }
 

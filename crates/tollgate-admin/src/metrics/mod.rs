@@ -20,6 +20,7 @@ mod gauge;
 mod histogram;
 mod meters;
 mod registry;
+mod row;
 mod text;
 
 pub(crate) use cells::{shard, shards};
@@ -28,5 +29,5 @@ pub use family::Family;
 pub use format::Format;
 pub use gauge::Gauge;
 pub use histogram::Histogram;
-pub use meters::{Meters, Outcome, RouteMeter, RuleMeter};
+pub use meters::{AnswerMeter, Meters, Outcome, RouteMeter, RuleMeter};
 pub use registry::Registry;

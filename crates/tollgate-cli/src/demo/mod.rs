@@ -68,7 +68,8 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let admin = Place::choose(args.admin, rules::ADMIN)?;
     let text = rules::text(gateway.address, admin.address, upstream.address());
     let rules = RulesOnDisk::write(&text)?;
-    let watched = Watched { path: rules.path().to_owned(), text: text.clone() };
+    let (patterns, domains) = (Vec::new(), Vec::new());
+    let watched = Watched { path: rules.path().to_owned(), text: text.clone(), patterns, domains };
     let options = Options { watched: Some(watched), workers: WORKERS, access: AccessLog::default() };
     let store = Arc::new(MemoryStore::new());
     let opened = Opened::open(store, file::parse(&text)?, options, drain.clone()).await?;

@@ -3,7 +3,9 @@
 //! Which store is in use is known here and nowhere below. The gateway has workers of its own; everything else (the file,
 //! health checks, the admin listener, signals) runs on one small runtime.
 
+mod answers;
 mod books;
+mod certificates;
 mod doors;
 mod holds;
 mod opened;
@@ -14,7 +16,7 @@ pub(crate) use opened::{Opened, Options, Watched};
 
 use crate::{
     args::{self, ServeArgs},
-    file,
+    file::{self, Loaded},
 };
 use anyhow::{Context, Result};
 use std::sync::Arc;
@@ -30,13 +32,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         let name = args.config.display();
         anyhow::bail!("there is no {name}; `tollgate serve -c FILE` names another\n\n{}", args::SERVE_HELP);
     }
-    let (file, text) = file::load_with_text(&args.config)?;
+    let Loaded { rules: file, text, patterns, domains } = file::load_whole(&args.config)?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();
     let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
     stop_on_signals(&drain).context("cannot listen to signals")?;
     crate::log::begin(file.log);
-    let watched = Watched { path: args.config.clone(), text };
+    let watched = Watched { path: args.config.clone(), text, patterns, domains };
     let options = Options { watched: Some(watched), workers: args.workers, access: file.log.access };
     match store_of(&file.store)? {
         AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
@@ -60,7 +62,7 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
         );
     }
     let drained = drain.run().await;
-    drop(opened);
+    opened.join();
     if let Drained::Left(left) = drained {
         eprintln!("stopped with {left} connections still open after the deadline");
     }

@@ -1,8 +1,10 @@
 //! Everything that a file has opened.
 
 use super::{
+    answers::AnswerBooks,
     books::Books,
-    doors,
+    certificates,
+    doors::{self, Doors},
     reload::Followers,
     state::{self, Status, Tell},
 };
@@ -20,12 +22,12 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::{Cells, Enter};
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
-use tollgate_net::{Contents, Crew, Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
+use tollgate_net::{Contents, Drain, Listener, Phase, Watcher};
 use tollgate_rules::{
     Enforcer, RuleEntry, RuleFile,
     model::{self, AccessLog},
 };
-use tollgate_service::{Desk, NoLedger};
+use tollgate_service::Desk;
 
 /// The drain itself knows when it is over.
 const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
@@ -44,27 +46,34 @@ pub(crate) struct Options {
 pub(crate) struct Watched {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
+    /// The patterns of its domains' files, and what those held.
+    pub(crate) patterns: Vec<PathBuf>,
+    pub(crate) domains: Vec<Contents>,
 }
 
 /// Listeners that are open, and who looks after them.
 pub(crate) struct Opened<S: Enter> {
     followers: Arc<Followers<S>>,
     addresses: Vec<(&'static str, SocketAddr)>,
+    doors: Doors,
     tasks: Vec<JoinHandle<()>>,
-    /// The doors that answer questions, each with threads of its own, which end with the drain.
-    _crews: Vec<Crew>,
 }
+
+/// How many there are, by listener, when somebody asks.
+pub(super) type Gauges = Vec<(&'static str, Box<dyn Fn() -> usize + Send + Sync>)>;
 
 impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     /// Opens what the file names.
     pub(crate) async fn open(store: Arc<S>, file: RuleFile, options: Options, drain: Drain) -> Result<Self> {
         let listen = file.listen.clone();
-        refuse_unbuilt(&listen)?;
+        let named = doors::named(&listen);
         let prepared = Prepared::first(&file)?;
         let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch) = (Meters::new(), Sketch::new());
         let edition = enforcer.edition();
         let books = Books::new(edition.program(), &meters, &sketch);
+        let answers = AnswerBooks::new(edition.program(), &named, &meters, &sketch);
+        let desk = Desk::new(Arc::clone(&enforcer), Arc::new(answers));
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
         let in_flight = NonZeroUsize::new(in_flight as usize).unwrap_or(NonZeroUsize::MIN);
         let door = Gateway::new(edition, prepared, Arc::new(books), in_flight);
@@ -76,36 +85,37 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             Arc::new(Status::new(enforcer, drain.clone(), path, move || state::upstreams(&door.upstreams())))
         };
         let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
+        let (mut connections, mut in_flight): (Gauges, Gauges) = (Vec::new(), Vec::new());
         if let Some(listener) = &listen.gateway {
             let server = open_gateway(listener, &options, door.clone())?;
             addresses.push(("gateway", server.local_addr()));
             let server = Arc::new(Mutex::new(Some(server)));
             let (asked, door) = (Arc::clone(&server), door.clone());
-            let connections = move || asked.lock().ok()?.as_ref().map(|server| server.gauges().connections);
-            meters.ask_listeners(
-                move || vec![("gateway", connections().unwrap_or(0))],
-                move || vec![("gateway", door.in_flight().inside())],
-            );
+            let open = move || asked.lock().ok()?.as_ref().map(|server| server.gauges().connections);
+            connections.push(("gateway", Box::new(move || open().unwrap_or(0))));
+            in_flight.push(("gateway", Box::new(move || door.in_flight().inside())));
             tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
         }
-        let mut crews = Vec::new();
-        let desk = Desk::new(Arc::clone(&enforcer), Arc::new(NoLedger));
-        if let Some(listener) = &listen.resp {
-            let crew = doors::open_resp(listener, &options, &drain, desk)?;
-            addresses.push(("resp", crew.address()));
-            crews.push(crew);
-        }
+        let mut doors = Doors::open(&listen, &options, &drain, &meters, &desk)?;
+        addresses.extend(doors.addresses());
+        connections.extend(doors.connections());
+        in_flight.extend(doors.in_flight());
+        meters.ask_listeners(move || asked(&connections), move || asked(&in_flight));
         if let Some(listener) = &listen.admin {
             let admin = Admin::new(status.clone(), meters.clone(), sketch.clone());
-            let (address, serving) = open_admin(listener, admin, &drain)?;
-            addresses.push(("admin", address));
-            tasks.push(serving);
+            addresses.push(("admin", open_admin(listener, admin, &drain, &meters, &mut tasks)?));
         }
-        let followers = Arc::new(Followers { enforcer, gateway: Some(door), meters, sketch, status });
+        let followers =
+            Arc::new(Followers { enforcer, gateway: Some(door), desk, doors: named, meters, sketch, status });
         if let Some(watched) = options.watched {
             tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
         }
-        Ok(Self { followers, addresses, tasks, _crews: crews })
+        Ok(Self { followers, addresses, doors, tasks })
+    }
+
+    /// Waits until everything has ended, which it does when the drain is over.
+    pub(crate) fn join(mut self) {
+        std::mem::take(&mut self.doors).join();
     }
 
     /// What is open, and where.
@@ -175,17 +185,25 @@ fn open_admin(
     listener: &model::Listener,
     admin: Admin,
     drain: &Drain,
-) -> Result<(SocketAddr, JoinHandle<()>)> {
+    meters: &Meters,
+    tasks: &mut Vec<JoinHandle<()>>,
+) -> Result<SocketAddr> {
     let socket = bind("admin", listener)?;
     let admin = match &listener.tls {
         Some(tls) => {
-            let files = TlsFiles { cert: tls.cert.clone(), key: tls.key.clone() };
-            admin.tls(TlsAcceptor::read(&files, &["http/1.1"]).context("listen.admin.tls")?)
+            let (acceptor, following) = certificates::follow("admin", tls, &["http/1.1"], meters)?;
+            tasks.push(following);
+            admin.tls(acceptor)
         }
         None => admin,
     };
     let (address, drain) = (socket.address(), drain.clone());
-    Ok((address, tokio::spawn(admin.serve(socket, drain))))
+    tasks.push(tokio::spawn(admin.serve(socket, drain)));
+    Ok(address)
+}
+
+fn asked(gauges: &Gauges) -> Vec<(&'static str, usize)> {
+    gauges.iter().map(|(name, gauge)| (*name, gauge())).collect()
 }
 
 pub(super) fn bind(name: &str, listener: &model::Listener) -> Result<Listener> {
@@ -215,26 +233,12 @@ async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
 }
 
 /// Takes every change of the file.
-async fn follow<S: Enter + Tell + 'static>(watched: Watched, followers: Arc<Followers<S>>) {
-    let Watched { path, text } = watched;
+async fn follow<S: Enter + Tell + 'static>(mut watched: Watched, followers: Arc<Followers<S>>) {
     // It may have changed while everything was opened, and may be half written now.
-    let mut watcher = Watcher::knowing([Contents::new(path.clone(), text)]);
+    let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
+    watcher.follow(watched.patterns.clone(), &watched.domains);
     loop {
-        for contents in watcher.changed().await {
-            followers.take(&path, &contents);
-        }
+        let told = watcher.changed().await;
+        followers.take(&mut watched, &mut watcher, &told);
     }
-}
-
-/// Doors that a file may name and that cannot be opened yet.
-fn refuse_unbuilt(listen: &model::Listen) -> Result<()> {
-    let unbuilt = [("grpc", &listen.grpc), ("http", &listen.http)];
-    for (name, listener) in unbuilt {
-        if listener.is_some() {
-            anyhow::bail!(
-                "listen.{name}: this version does not open this door yet; please take it out of the file"
-            );
-        }
-    }
-    Ok(())
 }

@@ -1,40 +1,58 @@
 //! The rule file changes while it is in force: the new rules are taken whole, or the old ones stay and the reason is told.
 
 use super::{
+    Watched,
+    answers::AnswerBooks,
     books::Books,
     state::{Status, Tell},
 };
-use crate::file;
+use crate::{domains, file};
 use std::{path::Path, sync::Arc};
 use tollgate::Enter;
 use tollgate_admin::{Meters, Sketch};
 use tollgate_gateway::Gateway;
-use tollgate_net::Contents;
+use tollgate_net::{Contents, Watcher};
 use tollgate_rules::{Enforcer, RuleFile};
+use tollgate_service::{Desk, DoorName};
 
 /// All that follows the file.
 pub(super) struct Followers<S: Enter> {
     pub(super) enforcer: Arc<Enforcer<S>>,
     pub(super) gateway: Option<Gateway<S>>,
+    pub(super) desk: Desk<S>,
+    /// The doors that are open.
+    pub(super) doors: Vec<DoorName>,
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
     pub(super) status: Arc<Status<S>>,
 }
 
 impl<S: Enter + Tell + 'static> Followers<S> {
-    /// Takes what was read of the file, if it can be taken.
-    pub(super) fn take(&self, path: &Path, contents: &Contents) {
+    /// Takes what was read of the file and of its domains' files, if it can be taken. Where the file names other files
+    /// now, they are read here, and watched from then on.
+    pub(super) fn take(&self, watched: &mut Watched, watcher: &mut Watcher, told: &[Contents]) {
+        let Some((contents, domains)) = told.split_first() else { return };
+        let path = &watched.path.clone();
         let text = match contents.text() {
             Ok(text) => text,
             Err(error) => return self.refuse(path, &error.to_string(), None),
         };
-        match file::parse(text) {
-            Ok(rules) => {
-                if let Err(why) = self.adopt(rules) {
-                    self.refuse(path, &why, None);
-                }
-            }
-            Err(mistakes) => self.refuse(path, "the file has mistakes", Some(&mistakes)),
+        let rules = match file::parse(text) {
+            Ok(rules) => rules,
+            Err(mistakes) => return self.refuse(path, "the file has mistakes", Some(&mistakes)),
+        };
+        let patterns = domains::patterns(path, &rules);
+        let domains = if patterns == watched.patterns {
+            domains.to_vec()
+        } else {
+            let read = domains::read(&patterns);
+            watcher.follow(patterns.clone(), &read);
+            watched.patterns.clone_from(&patterns);
+            read
+        };
+        let adopted = domains::put_in(rules, &patterns, &domains).and_then(|rules| self.adopt(rules));
+        if let Err(why) = adopted {
+            self.refuse(path, &why, None);
         }
     }
 
@@ -48,6 +66,8 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         };
         self.enforcer.reload(rules).map_err(|error| error.to_string())?;
         let edition = self.enforcer.edition();
+        let answers = AnswerBooks::new(edition.program(), &self.doors, &self.meters, &self.sketch);
+        self.desk.keep_books(Arc::new(answers));
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
             let books = Books::new(edition.program(), &self.meters, &self.sketch);
             gateway.adopt(edition, prepared, Arc::new(books));

@@ -14,6 +14,7 @@ mod reload;
 mod replay;
 mod requests;
 mod resp;
+mod rls;
 mod schedules;
 mod served;
 mod serving;

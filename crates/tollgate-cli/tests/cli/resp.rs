@@ -71,7 +71,7 @@ impl Drop for Served {
 /// Where the set-up has put clients, and where their scripts are.
 fn clients() -> (PathBuf, PathBuf) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    (root.join("target/clients"), root.join("tests/clients"))
+    (root.join("target/clients/redis"), root.join("tests/clients/redis"))
 }
 
 fn says_ok(mut command: Command) {

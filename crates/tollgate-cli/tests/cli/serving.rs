@@ -34,10 +34,14 @@ impl Serving {
         let (stderr, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
         thread::spawn(move || read(stderr, &kept, &found));
         let next = |name: &str| -> SocketAddr {
-            let told = finds.recv_timeout(Duration::from_secs(30));
-            let (told, address) = told.unwrap_or_else(|_| panic!("{}", log.lock().unwrap()));
-            assert_eq!(told, name);
-            address
+            loop {
+                let told = finds.recv_timeout(Duration::from_secs(30));
+                let (told, address) = told.unwrap_or_else(|_| panic!("{}", log.lock().unwrap()));
+                // Others may be open too, and stand in the log.
+                if told == name {
+                    return address;
+                }
+            }
         };
         let (gateway, admin) = (next("gateway"), next("admin"));
         Self { child, gateway, admin, log }
@@ -46,6 +50,13 @@ impl Serving {
     /// What it said so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
+    }
+
+    /// Where a door beside these two listens.
+    pub(crate) fn door(&self, name: &str) -> SocketAddr {
+        let log = self.log();
+        let line = log.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        line.unwrap_or_else(|| panic!("{name} is not open:\n{log}"))
     }
 
     /// A request to the gateway.

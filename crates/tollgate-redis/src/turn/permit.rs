@@ -6,6 +6,7 @@ use crate::{
     store::RedisStore,
 };
 use std::{
+    num::NonZeroU64,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::AbortHandle;
-use tollgate::{Held, Limit, Permit, SetStatus, Status, StoreError, Time};
+use tollgate::{Held, Limit, Permit, PermitId, SetStatus, Status, StoreError, Time};
 
 /// Slots of a fleet-wide limit, held until this is dropped. A node that dies holds them for `max_hold` from its last renewal.
 #[must_use = "a permit that is dropped gives its slots back"]
@@ -94,6 +95,14 @@ impl Held for RedisPermit {
     fn renew(&self) -> bool {
         self.is_held()
     }
+
+    fn keep(self) -> Option<PermitId> {
+        match self.slots {
+            Slots::None => None,
+            Slots::Shared(renewal) => renewal.keep(),
+            Slots::Own(permit) => permit.keep(),
+        }
+    }
 }
 
 /// Slots, renewed in the background; dropped, they are given back.
@@ -131,6 +140,12 @@ impl Renewal {
     /// Lets go without giving back: time will.
     pub(super) fn forget(mut self) {
         self.held = None;
+    }
+
+    /// Lets go without giving back, and says by which name others can.
+    fn keep(mut self) -> Option<PermitId> {
+        let held = self.held.take()?;
+        NonZeroU64::new(held.permit).map(PermitId::new)
     }
 
     async fn leave(mut self) -> Result<u32, StoreError> {

@@ -188,6 +188,29 @@ fn slots_of_a_fleet_come_back_and_are_renewed_while_held() {
     });
 }
 
+#[test]
+fn a_permit_that_is_kept_is_in_other_hands() {
+    server().block_on(kept_permits());
+}
+
+async fn kept_permits() {
+    let store = Arc::new(server().store());
+    let hold = Duration::from_millis(600);
+    let slots = store.add("kept", Concurrency::new(1, hold).expect("a limit")).expect("a limit");
+    let set = [Charge::new(&slots, "k")];
+    let Entered::In(permit) = Enter::enter(&store, &set).await.expect("an answer") else { panic!("free") };
+    let kept = permit.keep().expect("a name");
+    assert!(Store::renew(&*store, &set, kept).await.expect("an answer"), "held on, by name");
+    assert_eq!(Store::leave(&*store, &set, kept).await.expect("an answer"), 1);
+
+    // Nothing renews it in the background any more.
+    let Entered::In(permit) = Enter::enter(&store, &set).await.expect("an answer") else { panic!("free") };
+    let lost = permit.keep().expect("a name");
+    tokio::time::sleep(2 * hold).await;
+    assert!(!Store::renew(&*store, &set, lost).await.expect("an answer"));
+    assert_eq!(remaining(&*store, &slots).await, 1);
+}
+
 /// A port nobody listens on.
 fn nowhere() -> String {
     let port =

@@ -42,6 +42,16 @@ pub(crate) fn decode_with<T>(
     decode_tree(yaml::read(text), walk, |root, noted| environment::fill(root, &environment, noted))
 }
 
+/// What `walk` makes of a tree, and everything that it found wrong: for files that are judged together with others.
+pub(crate) fn walk_tree<T>(
+    root: &yaml::Node,
+    walk: impl FnOnce(&Cursor<'_>) -> Option<T>,
+) -> (Option<T>, Vec<Mistake>) {
+    let noted = Noted::default();
+    let found = walk(&Cursor::new(root, String::new(), &noted));
+    (found, noted.into_inner())
+}
+
 fn decode_tree<T>(
     read: Result<yaml::Node, Mistake>,
     walk: impl FnOnce(&Cursor<'_>) -> Option<T>,

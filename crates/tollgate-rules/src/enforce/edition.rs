@@ -4,7 +4,9 @@ use super::{
     EnforceError,
     limits::{self, Bound, Limits},
 };
-use crate::{ChargedLimit, Found, Keyed, Program, RuleCharge, RuleEntry, model::Excess};
+use crate::{
+    ChargedLimit, Found, Keyed, Program, RuleCharge, RuleEntry, RuleFile, domains::Unit, model::Excess,
+};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tollgate::{Charge, Key, Limit, Numbers, Status, Store, StoreError};
 
@@ -18,7 +20,16 @@ pub struct Edition<S: Store> {
     places: HashMap<Box<str>, usize>,
     /// By the id of a charge.
     pub(super) plans: Vec<Plan<S>>,
+    descriptors: Descriptors<S>,
     limits: Limits<S>,
+}
+
+/// What the descriptors of domains are charged on.
+struct Descriptors<S: Store> {
+    /// By the place of a unit; none where there is no domain.
+    counters: Vec<S::Limit>,
+    /// By the place of a rule among all of the domains.
+    limits: Vec<Option<S::Limit>>,
 }
 
 /// How a charge is made.
@@ -64,7 +75,8 @@ impl<S: Store> Edition<S> {
         }
         let limits_of_file = program.file().limits.iter().enumerate();
         let places = limits_of_file.map(|(place, limit)| (limit.name.as_str().into(), place)).collect();
-        Ok(Self { store: Arc::clone(store), program, named, places, plans, limits })
+        let descriptors = Descriptors::bind(store, program.file(), handle)?;
+        Ok(Self { store: Arc::clone(store), program, named, places, plans, descriptors, limits })
     }
 
     /// The rules.
@@ -88,6 +100,18 @@ impl<S: Store> Edition<S> {
     /// The store that is charged.
     pub const fn store(&self) -> &Arc<S> {
         &self.store
+    }
+
+    /// The window that counts hits over a unit: of all that a number holds, so that it refuses nobody, and what was counted
+    /// is what is left less than that. A shared store keeps it exactly, without units taken ahead. `None` where there is no
+    /// domain.
+    pub fn counter(&self, unit: Unit) -> Option<&S::Limit> {
+        self.descriptors.counters.get(unit as usize)
+    }
+
+    /// The limit of a rule of the domains, by its place among them; `None` where its hits are only counted.
+    pub fn descriptor_limit(&self, rule: usize) -> Option<&S::Limit> {
+        self.descriptors.limits.get(rule)?.as_ref()
     }
 
     /// How every charge that a request would make stands, charging nothing: those of all rules that apply, shadow rules
@@ -120,6 +144,26 @@ impl<S: Store> Edition<S> {
     /// The limit that a charge is on, where the key has these numbers of its own.
     pub(super) fn handle_of(&self, charge: &RuleCharge, own: Option<usize>) -> &S::Limit {
         self.plans[charge.id.0].handles.of(own)
+    }
+}
+
+impl<S: Store> Descriptors<S> {
+    fn bind(
+        store: &Arc<S>,
+        file: &RuleFile,
+        handle: impl Fn(&str) -> Result<S::Limit, EnforceError>,
+    ) -> Result<Self, EnforceError> {
+        let domains = &file.domains;
+        let units = Unit::ALL.into_iter().filter(|_| !domains.is_empty());
+        let counter = |unit| Ok(store.exactly(&handle(&limits::of_unit(unit))?));
+        let limit = |rule| match limits::of_rule(rule, domains.settings()) {
+            Some(_) => handle(&limits::of_descriptor(rule)).map(Some),
+            None => Ok(None),
+        };
+        Ok(Self {
+            counters: units.map(counter).collect::<Result<_, _>>()?,
+            limits: domains.rules().iter().map(limit).collect::<Result<_, _>>()?,
+        })
     }
 }
 

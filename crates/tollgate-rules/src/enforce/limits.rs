@@ -8,10 +8,11 @@
 use super::EnforceError;
 use crate::{
     RuleFile,
+    domains::{DescriptorRule, DomainSettings, Measure, Unit},
     model::{LimitSource, NamedLimit, Rule},
 };
-use std::{collections::HashMap, sync::Arc};
-use tollgate::{Limit, Store, StoreError};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use tollgate::{FixedWindow, Limit, Store, StoreError};
 
 /// A limit in a store, until nobody holds it any more.
 pub(super) struct Bound<S: Store> {
@@ -37,7 +38,7 @@ struct Entry<S: Store> {
 /// A limit that a file asks for.
 struct Wanted<'f> {
     name: String,
-    limit: &'f Limit,
+    limit: Cow<'f, Limit>,
     max_keys: Option<u32>,
 }
 
@@ -54,21 +55,21 @@ impl<S: Store> Limits<S> {
                             name.clone(),
                             Arc::clone(&entry.bound),
                             entry.limit.clone(),
-                            limit.clone(),
+                            limit.clone().into_owned(),
                         ));
                     }
                     Arc::clone(&entry.bound)
                 }
                 None => {
                     let added = match max_keys {
-                        Some(max_keys) => store.add_with_room(&name, limit.clone(), max_keys),
-                        None => store.add_named(&name, limit.clone()),
+                        Some(max_keys) => store.add_with_room(&name, limit.clone().into_owned(), max_keys),
+                        None => store.add_named(&name, limit.clone().into_owned()),
                     };
                     let handle = added.map_err(|error| EnforceError::new(&name, error))?;
                     Arc::new(Bound { store: Arc::clone(store), handle })
                 }
             };
-            limits.insert(name, Entry { bound, limit: limit.clone(), max_keys });
+            limits.insert(name, Entry { bound, limit: limit.into_owned(), max_keys });
         }
         change_all(store, &changes)?;
         Ok(Self(limits))
@@ -96,10 +97,11 @@ fn change_all<S: Store>(store: &Arc<S>, changes: &[Change<S>]) -> Result<(), Enf
 
 fn wanted(file: &RuleFile) -> impl Iterator<Item = Wanted<'_>> {
     let named = file.limits.iter().flat_map(|named| {
-        let base = Wanted { name: of_named(named), limit: &named.limit, max_keys: named.max_keys };
+        let base =
+            Wanted { name: of_named(named), limit: Cow::Borrowed(&named.limit), max_keys: named.max_keys };
         let overrides = named.overrides.iter().map(|other| {
             let name = of_override(named, &other.key);
-            Wanted { name, limit: &other.limit, max_keys: named.max_keys }
+            Wanted { name, limit: Cow::Borrowed(&other.limit), max_keys: named.max_keys }
         });
         std::iter::once(base).chain(overrides)
     });
@@ -108,16 +110,62 @@ fn wanted(file: &RuleFile) -> impl Iterator<Item = Wanted<'_>> {
         .routes
         .iter()
         .flat_map(|route| route.rules.iter().flat_map(|rule| inline(Some(&route.name), rule)));
-    named.chain(everywhere).chain(routes)
+    named.chain(everywhere).chain(routes).chain(descriptors(file))
 }
 
 fn inline<'f>(route: Option<&'f str>, rule: &'f Rule) -> impl Iterator<Item = Wanted<'f>> {
     rule.limits.iter().enumerate().filter_map(move |(place, charge)| match &charge.limit {
         LimitSource::Named(_) => None,
         LimitSource::Inline(limit) => {
+            let limit = Cow::Borrowed(limit);
             Some(Wanted { name: of_inline(route, &rule.name, place), limit, max_keys: None })
         }
     })
+}
+
+/// What the descriptors of domains are counted by: a window for each unit, and the limits that are ours.
+fn descriptors(file: &RuleFile) -> impl Iterator<Item = Wanted<'_>> {
+    let domains = &file.domains;
+    let units = Unit::ALL.into_iter().filter(|_| !domains.is_empty()).filter_map(|unit| {
+        let limit = Cow::Owned(counter(unit)?);
+        Some(Wanted { name: of_unit(unit), limit, max_keys: None })
+    });
+    let rules = domains.rules().iter().filter_map(|rule| {
+        let limit = of_rule(rule, domains.settings())?;
+        Some(Wanted { name: of_descriptor(rule), limit, max_keys: None })
+    });
+    units.chain(rules)
+}
+
+/// A window that counts and never refuses, but for what no number holds.
+fn counter(unit: Unit) -> Option<Limit> {
+    FixedWindow::new(u32::MAX, unit.length()).ok().map(Limit::from)
+}
+
+/// The limit that a descriptor's rule is in a store; `None` where it is only counted, or decided without a store.
+pub(super) fn of_rule<'f>(rule: &'f DescriptorRule, settings: &DomainSettings) -> Option<Cow<'f, Limit>> {
+    match &rule.measure {
+        Measure::Limit(limit) => Some(Cow::Borrowed(limit)),
+        Measure::PerUnit { requests, unit } if settings.atomic || !settings.count_refused => {
+            FixedWindow::new(*requests, unit.length()).ok().map(|limit| Cow::Owned(limit.into()))
+        }
+        Measure::PerUnit { .. } | Measure::Unlimited => None,
+    }
+}
+
+/// What the counting window of a unit is called.
+pub(super) fn of_unit(unit: Unit) -> String {
+    format!("rls-count/{}", unit.name())
+}
+
+/// What the limit of a descriptor is called: its domain, then each key with its value, or with nothing.
+pub(super) fn of_descriptor(rule: &DescriptorRule) -> String {
+    let mut name = format!("rls/{}", segment(&rule.domain));
+    for (key, value) in &rule.path {
+        let value = value.as_deref().map(|value| format!("={}", segment(value)));
+        name.push_str(&format!("/{}/{}", segment(key), value.unwrap_or_default()));
+    }
+    name
 }
 
 /// What a named limit is called in a store: its name, as one segment.

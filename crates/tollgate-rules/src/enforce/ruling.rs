@@ -150,7 +150,7 @@ impl<S: Enter> Manner<S> for InTurn {
         }
         Ok(match store.enter(charges).await? {
             Entered::In(permit) => Told {
-                status: SetStatus::new(permit.statuses().to_vec(), None),
+                status: SetStatus::new(permit.statuses().iter().copied(), None),
                 waited: permit.waited(),
                 held: Some(permit),
             },

@@ -6,6 +6,7 @@
 
 mod charge;
 mod condition;
+mod domains;
 mod excess;
 mod limits;
 mod listen;
@@ -22,6 +23,7 @@ pub use warning::Warning;
 
 use crate::{
     decode::{Cursor, decode_with},
+    domains::Domains,
     limit::defaulted,
     mistake::Mistakes,
     model::{HeaderStyle, LogSettings, RefusalStyle, RuleFile, StoreSettings},
@@ -77,6 +79,10 @@ impl BadRules {
         &self.name
     }
 
+    pub(crate) fn new(name: &str, mistakes: Mistakes) -> Self {
+        Self { name: name.to_owned(), mistakes }
+    }
+
     /// What is wrong with it.
     #[must_use]
     pub const fn mistakes(&self) -> &Mistakes {
@@ -119,6 +125,7 @@ fn file(root: &Cursor<'_>) -> Option<RuleFile> {
     let log = defaulted(fields.optional("log"), LogSettings::default(), settings::log);
     let limits = limits::limits(fields.optional("limits"));
     let upstreams = upstream::upstreams(fields.optional("upstreams"));
+    let domains = domains::domains(fields.optional("domains"));
     let known = route::Known { limits: &limits, upstreams: &upstreams.names };
     let (everywhere, taken) = known.everywhere(fields.optional("everywhere"));
     let routes = known.routes(fields.optional("routes"), &taken);
@@ -135,6 +142,7 @@ fn file(root: &Cursor<'_>) -> Option<RuleFile> {
         log: log?,
         limits: limits.into_limits()?,
         upstreams: upstreams.read?,
+        domains: Domains::named(domains?),
         everywhere: everywhere?,
         routes: routes?,
     })

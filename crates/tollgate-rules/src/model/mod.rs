@@ -16,6 +16,7 @@ pub use settings::{
     Server, StoreSettings, TlsFiles, Token, Upstream,
 };
 
+use crate::{domains::Domains, file::BadRules};
 use ipnet::IpNet;
 
 /// A whole rule file.
@@ -40,6 +41,8 @@ pub struct RuleFile {
     pub limits: Vec<NamedLimit>,
     /// Where requests go.
     pub upstreams: Vec<Upstream>,
+    /// Envoy's descriptors and their limits: where the files are, and what they say once they are read.
+    pub domains: Domains,
     /// Rules of every route, before its own.
     pub everywhere: Vec<Rule>,
     /// The first that matches takes the request.
@@ -59,8 +62,20 @@ impl Default for RuleFile {
             log: LogSettings::default(),
             limits: Vec::new(),
             upstreams: Vec::new(),
+            domains: Domains::default(),
             everywhere: Vec::new(),
             routes: Vec::new(),
         }
+    }
+}
+
+impl RuleFile {
+    /// With what the files of its domains say, each with its name.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of them, at once.
+    pub fn with_domain_files(self, files: &[(&str, &str)]) -> Result<Self, Vec<BadRules>> {
+        let domains = Domains::read(self.domains.settings().clone(), files)?;
+        Ok(Self { domains, ..self })
     }
 }

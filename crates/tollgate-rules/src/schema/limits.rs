@@ -161,6 +161,18 @@ pub(super) static CHARGES: [Key; 9] = [
     algorithm(&CONCURRENCY),
 ];
 
+/// Those of them that hold nothing.
+static RATES: [Key; 8] = [
+    algorithm(&TOKEN_BUCKET),
+    algorithm(&LEAKY_BUCKET),
+    algorithm(&SMOOTH_BURSTY),
+    algorithm(&SMOOTH_WARMING_UP),
+    algorithm(&FIXED_WINDOW),
+    algorithm(&SLIDING_LOG),
+    algorithm(&SLIDING_WINDOW),
+    algorithm(&SLIDING_COUNTER),
+];
+
 pub(super) static PACE: [Key; 1] = [algorithm(&BANDWIDTH)];
 
 /// One limit by itself, as `parse_limit` reads it.
@@ -169,6 +181,15 @@ pub(crate) static LIMIT_ALONE: Shape = Shape {
     about: "One algorithm and its numbers.",
     example: "token_bucket: { rate: 10/s, burst: 5 }",
     keys: &[&CHARGES, &PACE],
+    exactly_one: &[],
+};
+
+/// A limit of an Envoy descriptor.
+pub(crate) static DESCRIPTOR_LIMIT: Shape = Shape {
+    name: "algorithm",
+    about: "One algorithm and its numbers.",
+    example: "{ sliding_log: { limit: 5, window: 30s } }",
+    keys: &[&RATES],
     exactly_one: &[],
 };
 

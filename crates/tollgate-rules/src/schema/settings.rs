@@ -41,11 +41,77 @@ pub(crate) static FILE: Shape = Shape {
             "Limits by name, for rules and doors",
         ),
         Key::optional("upstreams", Kind::Named("name", &Mapping(&UPSTREAM)), "Where requests go, by name"),
+        Key::optional(
+            "domains",
+            Kind::Either(&[FILES, Mapping(&DOMAINS)]),
+            "What the gRPC listener decides by: files of envoyproxy/ratelimit, read as they are",
+        ),
         Key::optional("everywhere", Kind::List(&Mapping(&RULE)), "Rules of every route, before its own"),
         Key::optional(
             "routes",
             Kind::List(&Mapping(&ROUTE)),
             "The first that matches takes the request; none: 404",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+const FILES: Kind = Kind::List(&Text("pattern of files"));
+
+/// Envoy's descriptors.
+pub(crate) static DOMAINS: Shape = Shape {
+    name: "domains",
+    about: "Files of envoyproxy/ratelimit, one domain each, and how they are understood. The list of files alone may stand for it. \
+        A descriptor in them may have an `algorithm` in the place of its unit, such as `algorithm: { sliding_log: { limit: 5, window: 30s } }`.",
+    example: "{ files: [ \"domains/*.yaml\" ] }",
+    keys: &[&[
+        Key::required(
+            "files",
+            FILES,
+            "[ \"domains/*.yaml\" ]",
+            "Which files; relative to this one, `*` is any part of a name",
+        ),
+        Key::defaulted(
+            "atomic",
+            Switch,
+            "false",
+            "Whether all descriptors of a request are charged or none is, and refused hits do not count",
+        ),
+        Key::defaulted(
+            "shadow_mode",
+            Switch,
+            "false",
+            "Whether requests pass whatever their descriptors say (`SHADOW_MODE`)",
+        ),
+        Key::defaulted(
+            "quota_mode",
+            Switch,
+            "false",
+            "Whether a request is refused only where all its descriptors are over (`QUOTA_MODE`)",
+        ),
+        Key::defaulted(
+            "headers",
+            Switch,
+            "false",
+            "Whether answers carry RateLimit headers for the response (`LIMIT_RESPONSE_HEADERS_ENABLED`)",
+        ),
+        Key::defaulted(
+            "dynamic_metadata",
+            Switch,
+            "false",
+            "Whether answers carry what was asked, and the `metadata` of what was found (`RESPONSE_DYNAMIC_METADATA`)",
+        ),
+        Key::defaulted(
+            "merge",
+            Switch,
+            "false",
+            "Whether a file may continue another's domain (`MERGE_DOMAIN_CONFIG`)",
+        ),
+        Key::defaulted(
+            "count_refused",
+            Switch,
+            "true",
+            "Whether refused hits count; `false` as `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`",
         ),
     ]],
     exactly_one: &[],

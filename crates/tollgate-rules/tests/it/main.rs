@@ -4,6 +4,7 @@
 mod agreement;
 mod build;
 mod conditions;
+mod domains;
 mod enforce;
 mod example;
 mod examples;

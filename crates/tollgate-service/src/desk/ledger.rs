@@ -30,6 +30,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// A set of charges was decided.
     fn answered(&self, answered: &Answered<'_>);
 
+    /// Nobody could decide about these, and no policy does instead. Told as [`Answered::asked`] is.
+    fn unanswered(&self, _door: DoorName, _asked: &[(Option<usize>, Key<'_>, u32)]) {}
+
     /// A cell was asked, whose numbers came with the question.
     fn throttled(&self, throttled: &CellAnswered<'_>) {
         let _ = throttled;

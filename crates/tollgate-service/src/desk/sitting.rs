@@ -92,6 +92,20 @@ impl<'d, S: Store> Sitting<'d, S> {
         }
     }
 
+    /// The limit itself, with the numbers that hold for this key.
+    #[must_use]
+    pub fn limit_for<'a>(&'a self, which: &'a Which<S>, key: Key<'_>) -> &'a Limit {
+        let own = match &which.0 {
+            Kind::Named(place) => {
+                let program = self.edition.program();
+                let overrides = &program.file().limits[*place].overrides;
+                program.override_of(*place, key).and_then(|own| overrides.get(own))
+            }
+            Kind::Defined(_) => None,
+        };
+        own.map_or_else(|| self.limit(which), |own| &own.limit)
+    }
+
     /// Decides a set of charges: all are charged, or none is.
     ///
     /// # Errors
@@ -100,9 +114,13 @@ impl<'d, S: Store> Sitting<'d, S> {
         if !self.is_enabled() {
             return Ok(self.skip(door, asked));
         }
-        let status = self.store().check(&self.charges(asked)).await?;
-        self.book(door, asked, &status, false);
-        Ok(status)
+        match self.store().check(&self.charges(asked)).await {
+            Ok(status) => {
+                self.book(door, asked, &status, false);
+                Ok(status)
+            }
+            Err(error) => Err(self.unanswered(door, asked, error)),
+        }
     }
 
     /// What [`check`](Self::check) would answer, charging nothing.
@@ -175,12 +193,13 @@ impl<'d, S: Store> Sitting<'d, S> {
     }
 
     fn book(&self, door: DoorName, asked: &[Question<'_, S>], status: &SetStatus, skipped: bool) {
-        let place = |which: &Which<S>| match which.0 {
-            Kind::Named(place) => Some(place),
-            Kind::Defined(_) => None,
-        };
-        let asked: Few<_> = asked.iter().map(|asked| (place(asked.limit), asked.key, asked.cost)).collect();
-        self.ledger.answered(&Answered { door, asked: &asked, status, skipped });
+        self.ledger.answered(&Answered { door, asked: &booked(asked), status, skipped });
+    }
+
+    #[cold]
+    fn unanswered(&self, door: DoorName, asked: &[Question<'_, S>], error: StoreError) -> AskError {
+        self.ledger.unanswered(door, &booked(asked));
+        error.into()
     }
 
     /// The global switch is off: everything passes, and no store is touched.
@@ -196,8 +215,17 @@ impl<'d, S: Store> Sitting<'d, S> {
             let most = self.limit(asked.limit).most();
             Status::new(Decision::Allow, most, most, Some(Duration::ZERO))
         };
-        SetStatus::new(asked.iter().map(status).collect(), None)
+        SetStatus::new(asked.iter().map(status), None)
     }
+}
+
+/// Questions as the books have them.
+fn booked<'q, S: Store>(asked: &[Question<'q, S>]) -> Few<(Option<usize>, Key<'q>, u32)> {
+    let place = |which: &Which<S>| match which.0 {
+        Kind::Named(place) => Some(place),
+        Kind::Defined(_) => None,
+    };
+    asked.iter().map(|asked| (place(asked.limit), asked.key, asked.cost)).collect()
 }
 
 impl<S: Enter> Sitting<'_, S> {
@@ -217,10 +245,10 @@ impl<S: Enter> Sitting<'_, S> {
             return Ok(None);
         }
         let entered: Result<_, StoreError> = self.store().enter(&self.charges(asked)).await;
-        let entered = entered?;
+        let entered = entered.map_err(|error| self.unanswered(door, asked, error))?;
         match &entered {
             Entered::In(permit) => {
-                let status = SetStatus::new(permit.statuses().to_vec(), None);
+                let status = SetStatus::new(permit.statuses().iter().copied(), None);
                 self.book(door, asked, &status, false);
             }
             Entered::Refused(status) => self.book(door, asked, status, false),

@@ -4,12 +4,11 @@ use super::KeyedLimiter;
 use crate::{
     clock::Clock,
     decision::Status,
+    few::Few,
     key::Key,
     step::{concurrency::PermitId, taken::Taken, turns::Turns},
     time::Time,
-    wait::{
-        Asked, At, Bucket, Few, Gate, Goes, Order, Permit, Refused, Reservation, Room, View, Wait, WaitAt,
-    },
+    wait::{Asked, At, Bucket, Gate, Goes, Order, Permit, Refused, Reservation, Room, View, Wait, WaitAt},
 };
 use std::{sync::Arc, time::Duration};
 

@@ -4,6 +4,7 @@ use super::{Charging, Limiter};
 use crate::{
     clock::Clock,
     decision::Status,
+    few::Few,
     step::{
         State,
         concurrency::PermitId,
@@ -17,8 +18,8 @@ use crate::{
     },
     time::Time,
     wait::{
-        Asked, At, Bucket, Changed, Few, Gate, Goes, Order, Permit, Refused, Reservation, Room, Toll, View,
-        Wait, WaitAt,
+        Asked, At, Bucket, Changed, Gate, Goes, Order, Permit, Refused, Reservation, Room, Toll, View, Wait,
+        WaitAt,
     },
 };
 use std::{sync::Arc, time::Duration};

@@ -12,11 +12,12 @@ use crate::{
     charge::Charge,
     clock::Clock,
     decision::Status,
+    few::Few,
     step::{State, Step, concurrency::PermitId, taken::Taken, turns::Turns},
     time::Time,
     wait::{
-        Asked, At, Bucket, Changed, Few, Gate, Goes, Order, Permit, Reservation, Room, Toll, View, Wait,
-        WaitAt, WaitError,
+        Asked, At, Bucket, Changed, Gate, Goes, Order, Permit, Reservation, Room, Toll, View, Wait, WaitAt,
+        WaitError,
     },
 };
 use std::{sync::Arc, time::Duration};

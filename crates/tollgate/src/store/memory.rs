@@ -202,7 +202,7 @@ impl<C: Clock> MemoryStore<C> {
             extras: Extras::default(),
             limits: ArcSwap::from_pointee(vec![None]),
             changing: Mutex::new(0),
-            permits: AtomicU64::new(1),
+            permits: AtomicU64::new(first_permit()),
             epochs: Epochs::default(),
             room: Room::default(),
             cells: CellTable::new(bounds.max_keys),
@@ -317,6 +317,12 @@ impl<C: Clock> MemoryStore<C> {
     pub(super) fn changing(&self) -> MutexGuard<'_, u64> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where the numbers of permits begin: somewhere else in every store, so that the name of a permit that somebody kept from
+/// before a restart is nobody's.
+fn first_permit() -> u64 {
+    if cfg!(loom) { 1 } else { RandomState::new().hash_one(2) >> 12 }
 }
 
 /// A fingerprint's secret. Loom plays the same game many times and wants the same cards.

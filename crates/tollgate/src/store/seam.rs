@@ -45,6 +45,12 @@ pub trait Store: Send + Sync {
         limit.clone()
     }
 
+    /// The same limit, decided by a shared store itself every time, even where that lets nodes take units ahead. One in
+    /// memory always is.
+    fn exactly(&self, limit: &Self::Limit) -> Self::Limit {
+        limit.clone()
+    }
+
     /// Changes a limit's numbers. What was consumed stays, as each kind of limit promises.
     ///
     /// # Errors
@@ -111,6 +117,12 @@ pub trait Held: Send + Sync + 'static {
 
     /// Holds on for another while. Whether nothing was lost until now.
     fn renew(&self) -> bool;
+
+    /// Puts the slots into other hands, which renew them and give them back by this name: from here on nothing is given back
+    /// by itself but by `max_hold`. `None` where it holds nothing.
+    fn keep(self) -> Option<PermitId>
+    where
+        Self: Sized;
 }
 
 impl<C: Timer + Send + Sync + 'static> Enter for MemoryStore<C> {
@@ -140,6 +152,10 @@ impl Held for Permit<'static> {
 
     fn renew(&self) -> bool {
         Self::renew(self)
+    }
+
+    fn keep(self) -> Option<PermitId> {
+        Self::keep(self)
     }
 }
 

@@ -81,6 +81,11 @@ impl<C: Clock> MemoryStore<C> {
 
     fn decide_set(&self, charges: &[Charge<'_>], now: Time, mode: Mode) -> Result<SetStatus, StoreError> {
         if mode == Mode::Charge
+            && let [charge] = charges
+        {
+            return self.charge_one(charge, now).map(SetStatus::one);
+        }
+        if mode == Mode::Charge
             && let Some(set) = self.try_set_shortly(charges, now)
         {
             return Ok(set);

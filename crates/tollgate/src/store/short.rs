@@ -32,8 +32,12 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know the limit.
     pub fn check_one(&self, charge: &Charge<'_>) -> Result<Status, StoreError> {
+        self.charge_one(charge, self.clock.now())
+    }
+
+    #[inline(always)]
+    pub(super) fn charge_one(&self, charge: &Charge<'_>, now: Time) -> Result<Status, StoreError> {
         let entry = self.known(charge.limit)?;
-        let now = self.clock.now();
         Ok(match charge.up_to {
             None => self.decide(entry, charge.key, charge.cost, now),
             up_to => self.decide_slowly(

@@ -14,6 +14,7 @@ use crate::{
     charge::Charge,
     clock::Clock,
     decision::{SetStatus, Status},
+    few::Few,
     step::narrow::Narrow,
     time::{Time, nanos},
 };
@@ -65,7 +66,7 @@ impl<C: Clock> MemoryStore<C> {
         }
         let statuses = self.decide_spots(&mut spots, charges.len(), now);
         unlock(&spots, order);
-        Some(SetStatus::of(statuses?))
+        Some(SetStatus::of(Few::Many(statuses?)))
     }
 
     fn spot<'a>(&self, charge: &Charge<'a>) -> Option<Spot<'a>> {

@@ -2,7 +2,7 @@
 
 use super::{
     gate::{At, WaitAt},
-    order::{Few, Order},
+    order::Order,
     passed::Passed,
     permit::Permit,
     reservation::Reservation,
@@ -11,6 +11,7 @@ use super::{
 use crate::{
     clock::{Sleep, Timer, unparker},
     decision::Status,
+    few::Few,
     store::StoreError,
     time::Time,
 };

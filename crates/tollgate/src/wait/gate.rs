@@ -2,13 +2,14 @@
 
 use super::{
     foresee::{Goes, View},
-    order::{Bucket, Few, Order, Toll},
+    order::{Bucket, Order, Toll},
     refused::Ending,
     room::{Changed, Room},
 };
 use crate::{
     clock::Clock,
     decision::{Status, Verdict, strictest},
+    few::Few,
     step::{concurrency::PermitId, taken::Taken, turns::Turns},
     store::StoreError,
     time::Time,

@@ -36,6 +36,6 @@ pub use reservation::Reservation;
 
 pub(crate) use foresee::{Goes, View};
 pub(crate) use gate::{Asked, At, Gate};
-pub(crate) use order::{Bucket, Few, Order, Toll};
+pub(crate) use order::{Bucket, Order, Toll};
 pub(crate) use refused::Ending;
 pub(crate) use room::{Changed, Room};

@@ -1,7 +1,9 @@
 //! What a waiter asks for: charges that outlive the call, so they name buckets by fingerprint and not by text.
 
-use crate::store::{LimitHandle, Print};
-use std::ops::{Deref, DerefMut};
+use crate::{
+    few::Few,
+    store::{LimitHandle, Print},
+};
 
 /// Charges to be made together.
 #[derive(Clone, Debug)]
@@ -26,13 +28,6 @@ pub enum Bucket {
     /// The gate has one.
     Only,
     Of(LimitHandle, Print),
-}
-
-/// One, nearly always; or several.
-#[derive(Clone, Debug)]
-pub enum Few<T> {
-    One(T),
-    Many(Vec<T>),
 }
 
 impl Default for Order {
@@ -90,36 +85,6 @@ impl Bucket {
         match self {
             Self::Only => [0, 0],
             Self::Of(_, print) => print.full(),
-        }
-    }
-}
-
-impl<T> Deref for Few<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        match self {
-            Self::One(one) => std::slice::from_ref(one),
-            Self::Many(many) => many,
-        }
-    }
-}
-
-impl<T> DerefMut for Few<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        match self {
-            Self::One(one) => std::slice::from_mut(one),
-            Self::Many(many) => many,
-        }
-    }
-}
-
-impl<T> FromIterator<T> for Few<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        let mut items = items.into_iter();
-        match (items.next(), items.next()) {
-            (Some(one), None) => Self::One(one),
-            (first, second) => Self::Many(first.into_iter().chain(second).chain(items).collect()),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What somebody has whose turn has come.
 
-use super::{gate::Booked, order::Few};
+use super::gate::Booked;
 use crate::{
     decision::{Status, Verdict},
+    few::Few,
     step::concurrency::PermitId,
 };
 use std::time::Duration;

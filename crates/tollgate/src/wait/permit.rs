@@ -2,10 +2,14 @@
 
 use super::{
     gate::{AnyGate, At, WaitAt},
-    order::{Bucket, Few},
+    order::Bucket,
     passed::Passed,
 };
-use crate::{decision::Status, step::turns::Turns};
+use crate::{
+    decision::Status,
+    few::Few,
+    step::{concurrency::PermitId, turns::Turns},
+};
 use std::{fmt, time::Duration};
 
 /// Slots of concurrency limits, held until this is dropped.
@@ -69,6 +73,13 @@ impl<'a> Permit<'a> {
     #[must_use]
     pub const fn waited(&self) -> Duration {
         self.passed.waited
+    }
+
+    /// Puts the slots into other hands, which renew them and give them back by this name: from here on nothing comes back by
+    /// itself but by `max_hold`. `None` where it holds nothing.
+    #[must_use = "who does not know the name cannot give the slots back"]
+    pub fn keep(mut self) -> Option<PermitId> {
+        self.passed.permit.take()
     }
 
     /// Runs `work`, and renews the permit while it lasts: work may take longer than `max_hold` and a holder that was

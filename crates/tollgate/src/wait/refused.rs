@@ -2,10 +2,11 @@
 
 use super::{
     gate::{Denied, Gate},
-    order::{Few, Order, Toll},
+    order::{Order, Toll},
 };
 use crate::{
     decision::{Decision, Retry, SetStatus, Status, Verdict},
+    few::Few,
     step::turns::Turns,
     store::StoreError,
     time,
@@ -138,7 +139,7 @@ impl Refused {
         if let Some(status) = self.statuses.get_mut(self.by) {
             *status = status.denied(retry);
         }
-        SetStatus::new(self.statuses.to_vec(), None)
+        SetStatus::new(self.statuses.iter().copied(), None)
     }
 
     /// Which charge refuses, in the order they were given.

@@ -3,13 +3,14 @@
 use super::{
     gate::{self, Asked, At, Booked, Denied, WaitAt},
     line::{Arrival, Comer, GRACE, Leaving, NoPlace, Place, Ticket},
-    order::{Few, Order},
+    order::Order,
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
     room::Changed,
 };
 use crate::{
     decision::{DecidedBy, Status, Verdict},
+    few::Few,
     step::turns::Turns,
     time::{Time, hint, nanos},
 };

@@ -287,6 +287,43 @@ fn a_set_holds_its_slots_through_the_wait_for_its_other_limits() {
     assert_eq!(free(), 2);
 }
 
+/// Whoever serves somebody elsewhere hands the slots over, and hears of them by name.
+#[test]
+fn a_permit_that_is_kept_is_in_other_hands() {
+    let clock = ManualClock::new();
+    let store =
+        Arc::new(MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone()));
+    let slots = store.add(Concurrency::new(2, 30 * SECOND).unwrap()).unwrap();
+    let rate = store.add(TokenBucket::new(Rate::per_second(1).unwrap(), 9).unwrap()).unwrap();
+    let free = || store.peek(&[Charge::new(&slots, ()).cost(0)]).unwrap().statuses()[0].remaining();
+    let set = [Charge::new(&rate, ()), Charge::new(&slots, ())];
+    let enter = || store.enter(&set).blocking().unwrap().keep();
+
+    let (one, two) = (enter().expect("a name"), enter().expect("another"));
+    assert_ne!(one, two);
+    assert_eq!(free(), 0, "nothing was given back");
+    clock.advance(20 * SECOND);
+    assert!(store.renew(&set, one).unwrap());
+    clock.advance(20 * SECOND);
+    assert_eq!(free(), 1, "what nobody renews comes back by time");
+    assert!(!store.renew(&set, two).unwrap());
+    assert_eq!((store.leave(&set, one).unwrap(), free()), (1, 2));
+    assert_eq!(store.leave(&set, one).unwrap(), 0, "once");
+
+    assert_eq!(store.enter(&set[..1]).blocking().unwrap().keep(), None, "there was nothing to hold");
+}
+
+/// A name that somebody kept from before a restart must not give back what is another's.
+#[test]
+fn permits_of_different_stores_have_different_names() {
+    let permit = || {
+        let store = MemoryStore::new();
+        let slots = store.add(Concurrency::new(1, SECOND).unwrap()).unwrap();
+        store.check(&[Charge::new(&slots, ())]).unwrap().permit().unwrap()
+    };
+    assert_ne!(permit(), permit());
+}
+
 #[cfg(feature = "tokio")]
 #[tokio::test(start_paused = true)]
 async fn work_that_lasts_longer_than_max_hold_keeps_its_permit() {

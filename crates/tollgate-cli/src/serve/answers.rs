@@ -1,0 +1,84 @@
+//! The books of the doors that answer questions: metrics by door and limit, the busiest keys.
+
+use tollgate::{Decision, Key};
+use tollgate_admin::{AnswerMeter, KeyMeter, Meters, Outcome, Sketch};
+use tollgate_rules::Program;
+use tollgate_service::{Answered, DoorName, Ledger};
+
+/// What all limits are called that came with their question: there are as many as somebody cares to send.
+const DEFINED: &str = "(defined)";
+
+/// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
+pub(super) struct AnswerBooks {
+    doors: Vec<(DoorName, PerLimit<AnswerMeter>)>,
+    keys: PerLimit<KeyMeter>,
+}
+
+/// Something for every limit of the file, by its place there, and for those that come with questions.
+struct PerLimit<T> {
+    named: Vec<T>,
+    defined: T,
+}
+
+impl AnswerBooks {
+    /// Books for these doors.
+    pub(super) fn new(program: &Program, doors: &[DoorName], meters: &Meters, sketch: &Sketch) -> Self {
+        let of_door =
+            |door: &DoorName| (*door, PerLimit::new(program, |it| meters.answers(door.as_str(), it)));
+        Self {
+            doors: doors.iter().map(of_door).collect(),
+            keys: PerLimit::new(program, |limit| sketch.limit(limit)),
+        }
+    }
+
+    fn count(&self, door: DoorName, place: Option<usize>, outcome: Outcome) {
+        if let Some((_, limits)) = self.doors.iter().find(|(name, _)| *name == door) {
+            limits.at(place).count(outcome);
+        }
+    }
+}
+
+impl<T> PerLimit<T> {
+    fn new(program: &Program, make: impl Fn(&str) -> T) -> Self {
+        let named = program.file().limits.iter().map(|limit| make(&limit.name)).collect();
+        Self { named, defined: make(DEFINED) }
+    }
+
+    /// A question that was asked while the rules were changed may name a place that these do not have.
+    fn at(&self, place: Option<usize>) -> &T {
+        place.and_then(|place| self.named.get(place)).unwrap_or(&self.defined)
+    }
+}
+
+impl Ledger for AnswerBooks {
+    fn answered(&self, answered: &Answered<'_>) {
+        let passed = match answered.status.decision() {
+            _ if answered.skipped => Some(Outcome::Skip),
+            Decision::Allow => Some(Outcome::Allow),
+            Decision::Wait(_) => Some(Outcome::Wait),
+            Decision::Deny(_) => None,
+        };
+        for ((place, key, cost), status) in answered.asked.iter().zip(answered.status.statuses()) {
+            match passed {
+                Some(outcome) => {
+                    self.count(answered.door, *place, outcome);
+                    if *cost > 0 && outcome != Outcome::Skip {
+                        self.keys.at(*place).used(*key, u64::from(*cost));
+                    }
+                }
+                // Of a set that is refused those limits are counted that refuse it.
+                None if status.is_deny() => {
+                    self.count(answered.door, *place, Outcome::Reject);
+                    self.keys.at(*place).refused(*key);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn unanswered(&self, door: DoorName, asked: &[(Option<usize>, Key<'_>, u32)]) {
+        for (place, _, _) in asked {
+            self.count(door, *place, Outcome::Error);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Questions put to the desk: check, peek, refund, reset.
+
+use super::{
+    Json,
+    answer::Answer,
+    asked::{Asked, Body, Form, KeyText, LimitText},
+    known::{Print, Turn},
+    name::put_charge,
+    reply::{Problem, Reply},
+};
+use crate::{AskError, DoorName, Question, Sitting, Which};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::StatusCode;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tollgate::{Enter, Key, Limit, Store, StoreError};
+
+/// What is asked, with the limits found and the keys at hand.
+pub(super) struct Prepared<'q, 'a, S: Store> {
+    pub(super) asked: &'q Asked<'a>,
+    limits: SmallVec<[Which<S>; 1]>,
+    keys: SmallVec<[SmallVec<[Option<&'q str>; 4]>; 1]>,
+}
+
+impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
+    pub(super) fn new(sitting: &Sitting<'_, S>, asked: &'q Asked<'a>) -> Result<Self, Reply> {
+        let mut limits = SmallVec::new();
+        for (place, charge) in asked.charges.iter().enumerate() {
+            let found = match &charge.limit {
+                LimitText::Name(name) => sitting.named(name),
+                LimitText::Defined(text) => sitting.defined(text),
+            };
+            limits.push(found.map_err(|error| unfound(asked, place, &error))?);
+        }
+        let values = |key: &'q KeyText<'a>| match key {
+            KeyText::All => SmallVec::new(),
+            KeyText::Text(text) => SmallVec::from_slice(&[Some(&**text)]),
+            KeyText::List(values) => values.iter().map(Option::as_deref).collect(),
+        };
+        let keys = asked.charges.iter().map(|charge| values(&charge.key)).collect();
+        Ok(Self { asked, limits, keys })
+    }
+
+    pub(super) fn questions(&self) -> SmallVec<[Question<'_, S>; 1]> {
+        let mut questions = SmallVec::with_capacity(self.limits.len());
+        for ((limit, key), charge) in self.limits.iter().zip(&self.keys).zip(&self.asked.charges) {
+            let key = Key::List(key);
+            questions.push(Question { limit, key, cost: charge.cost, up_to: self.asked.up_to });
+        }
+        questions
+    }
+
+    /// The limit of a charge, with the numbers that hold for its key.
+    pub(super) fn limit<'s>(&'s self, sitting: &'s Sitting<'_, S>, place: usize) -> &'s Limit {
+        sitting.limit_for(&self.limits[place], Key::List(&self.keys[place]))
+    }
+
+    /// Refuses slots, which somebody would have to give back.
+    pub(super) fn holds_nothing(self, sitting: &Sitting<'_, S>) -> Result<Self, Reply> {
+        let slots =
+            self.limits.iter().position(|which| matches!(sitting.limit(which), Limit::Concurrency(_)));
+        match slots {
+            None => Ok(self),
+            Some(place) => {
+                let message =
+                    "is a concurrency limit, whose slots have to be given back; ask POST /v1/permits";
+                Err(self.asked.mistake(place, "limit", message).reply(StatusCode::BAD_REQUEST))
+            }
+        }
+    }
+}
+
+/// There is no such limit.
+fn unfound(asked: &Asked<'_>, place: usize, error: &AskError) -> Reply {
+    match error {
+        AskError::UnknownLimit { .. } => {
+            let message = format!("{error} (GET /v1/limits lists them)");
+            asked.mistake(place, "limit", message).reply(StatusCode::NOT_FOUND)
+        }
+        AskError::Definition(mistakes) => {
+            let each: Vec<_> = mistakes.iter().map(|it| format!("{}: {}", it.path(), it.message())).collect();
+            asked.mistake(place, "limit", each.join("; ")).reply(StatusCode::BAD_REQUEST)
+        }
+        AskError::Store(StoreError::Unsupported { setting, problem }) => {
+            asked.mistake(place, "limit", format!("{setting} {problem}")).reply(StatusCode::BAD_REQUEST)
+        }
+        AskError::Bandwidth => {
+            asked.mistake(place, "limit", error.to_string()).reply(StatusCode::BAD_REQUEST)
+        }
+        other => unanswered(other),
+    }
+}
+
+/// Nobody could decide.
+pub(super) fn unanswered(error: &AskError) -> Reply {
+    let detail = match error {
+        AskError::TooManyDefinitions => return Problem::capacity(&error.to_string()).reply(),
+        AskError::Store(StoreError::Unanswered { .. }) => format!("{error}; it may have been charged"),
+        _ => format!("{error}; nothing was charged"),
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, &detail).retry_after(1).reply()
+}
+
+impl<S: Enter + 'static> Json<S> {
+    /// `POST /v1/check`, and `/v1/peek`, which charges nothing.
+    pub(super) async fn check(self: &Arc<Self>, body: Bytes, form: Form) -> Reply {
+        let parsed = match Body::parse(&body, form) {
+            Ok(parsed) => parsed,
+            Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
+        };
+        if parsed.questions.iter().all(|asked| asked.id.is_none()) {
+            return self.decide(&parsed, form).await;
+        }
+        // Whoever gives up and sends it again is to be told what became of it: so it goes on, whoever leaves.
+        drop(parsed);
+        let door = Arc::clone(self);
+        let deciding = tokio::task::spawn_local(async move {
+            match Body::parse(&body, form) {
+                Ok(parsed) => door.decide(&parsed, form).await,
+                Err(mistake) => mistake.reply(StatusCode::BAD_REQUEST),
+            }
+        });
+        deciding.await.unwrap_or_else(|_| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong here").reply()
+        })
+    }
+
+    async fn decide(&self, body: &Body<'_>, form: Form) -> Reply {
+        let sitting = self.desk.sit();
+        // A mistake in one is found before another is charged.
+        let mut prepared: SmallVec<[Prepared<'_, '_, S>; 1]> = SmallVec::with_capacity(body.questions.len());
+        for asked in &body.questions {
+            let found = Prepared::new(&sitting, asked);
+            match found.and_then(|it| if form == Form::Check { it.holds_nothing(&sitting) } else { Ok(it) }) {
+                Ok(it) => prepared.push(it),
+                Err(reply) => return reply,
+            }
+        }
+        if let ([one], false) = (&prepared[..], body.is_batch) {
+            return self.ask(&sitting, one, form).await;
+        }
+        let replies = join_all(prepared.iter().map(|one| self.ask(&sitting, one, form))).await;
+        let mut out = String::from(r#"{"answers":["#);
+        for (index, reply) in replies.iter().enumerate() {
+            let is_answer = matches!(reply.status, StatusCode::OK | StatusCode::TOO_MANY_REQUESTS);
+            let text = std::str::from_utf8(&reply.body).unwrap_or_default();
+            out.push_str(if index == 0 { "" } else { "," });
+            out.push_str(if is_answer { "" } else { r#"{"allow":null,"problem":"# });
+            out.push_str(text);
+            out.push_str(if is_answer { "" } else { "}" });
+        }
+        out.push_str("]}");
+        Reply::json(StatusCode::OK, out)
+    }
+
+    async fn ask(&self, sitting: &Sitting<'_, S>, prepared: &Prepared<'_, '_, S>, form: Form) -> Reply {
+        let asked = prepared.asked;
+        let Some(id) = &asked.id else { return ask_now(sitting, prepared, form).await };
+        match self.known.turn(id, print(asked)).await {
+            Turn::Told(reply) => reply,
+            Turn::Taken => {
+                let detail = format!(
+                    "id: {id:?} was another question's within the last minute; give every question its own"
+                );
+                Problem::new(StatusCode::CONFLICT, &detail).field("id").reply()
+            }
+            Turn::Ask(ticket) => {
+                let reply = ask_now(sitting, prepared, form).await;
+                ticket.tell(&reply, reply.status == StatusCode::OK);
+                reply
+            }
+        }
+    }
+
+    /// `POST /v1/refund` and `/v1/reset`.
+    pub(super) async fn undo(&self, body: &[u8], form: Form) -> Reply {
+        let parsed = match Body::parse(body, form) {
+            Ok(parsed) => parsed,
+            Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
+        };
+        let sitting = self.desk.sit();
+        let prepared = match Prepared::new(&sitting, &parsed.questions[0]) {
+            Ok(prepared) => prepared,
+            Err(reply) => return reply,
+        };
+        let questions = prepared.questions();
+        let Question { limit, key, cost, .. } = questions[0];
+        let done = match form {
+            Form::Refund => sitting.refund(limit, key, cost).await,
+            _ => sitting.reset(limit, key).await,
+        };
+        match done {
+            Ok(()) => Reply::json(StatusCode::NO_CONTENT, Bytes::new()),
+            Err(error) => unanswered(&error),
+        }
+    }
+}
+
+async fn ask_now<S: Store>(sitting: &Sitting<'_, S>, prepared: &Prepared<'_, '_, S>, form: Form) -> Reply {
+    let questions = prepared.questions();
+    let decided = match form {
+        Form::Check => sitting.check(DoorName::Http, &questions).await,
+        _ => sitting.peek(&questions).await,
+    };
+    match decided {
+        Ok(status) => Answer::new(&status, prepared.asked.is_set).reply(),
+        Err(error) => unanswered(&error),
+    }
+}
+
+/// What was asked, so that another question is told apart.
+fn print(asked: &Asked<'_>) -> Print {
+    let mut bytes = vec![u8::from(asked.is_set)];
+    asked.charges.iter().for_each(|charge| put_charge(&mut bytes, charge));
+    Key::Bytes(&bytes).hash([0, 0], 0)
+}

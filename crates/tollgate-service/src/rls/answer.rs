@@ -1,0 +1,172 @@
+//! How descriptors stand, put into an answer: codes, statuses, headers, metadata.
+
+use super::{
+    decide::{Asked, Few, Held},
+    messages::{
+        Code, DescriptorStatus, Duration, HeaderValue, Kind, ListValue, RateLimit, RateLimitDescriptor,
+        RateLimitRequest, RateLimitResponse, Struct, Value, WireUnit,
+    },
+};
+use tollgate_rules::domains::{DomainSettings, Metadata};
+
+/// How a descriptor stands that something limits.
+pub(super) struct Standing {
+    pub(super) is_over: bool,
+    pub(super) remaining: u32,
+    /// Whole seconds.
+    pub(super) reset: u64,
+    pub(super) limit: RateLimit,
+}
+
+/// The answer to a request. Its overall code is never unknown: Envoy would let the request pass.
+pub(super) fn answer(
+    settings: &DomainSettings,
+    request: &RateLimitRequest,
+    asked: &[Asked<'_>],
+    standings: Few<Option<Standing>>,
+) -> RateLimitResponse {
+    let mut statuses = Vec::with_capacity(asked.len());
+    let mut tally = Tally::default();
+    for (asked, standing) in asked.iter().zip(standings) {
+        let rule = asked.rule;
+        let is_quota = settings.quota_mode || rule.is_some_and(|rule| rule.quota_mode);
+        let is_shadow = rule.is_some_and(|rule| rule.shadow_mode);
+        let is_over = standing.as_ref().is_some_and(|standing| standing.is_over) && !is_shadow;
+        if !matches!(asked.held, Held::Unlimited) {
+            tally.add(is_quota, is_over);
+        }
+        statuses.push((status(&asked.held, standing, is_over), is_quota));
+    }
+    let headers = if settings.headers { headers(&statuses) } else { Vec::new() };
+    let is_refused = tally.is_refused() && !settings.shadow_mode;
+    RateLimitResponse {
+        overall_code: if is_refused { Code::OverLimit } else { Code::Ok }.into(),
+        statuses: statuses.into_iter().map(|(status, _)| status).collect(),
+        response_headers_to_add: headers,
+        request_headers_to_add: Vec::new(),
+        raw_body: Vec::new(),
+        dynamic_metadata: settings.dynamic_metadata.then(|| metadata(request, asked)),
+    }
+}
+
+/// How many are over, and of which sort.
+#[derive(Default)]
+struct Tally {
+    is_over: bool,
+    quotas: usize,
+    quotas_over: usize,
+}
+
+impl Tally {
+    fn add(&mut self, is_quota: bool, is_over: bool) {
+        match is_quota {
+            true => {
+                self.quotas += 1;
+                self.quotas_over += usize::from(is_over);
+            }
+            false => self.is_over |= is_over,
+        }
+    }
+
+    /// One that is over refuses; of quotas, all must be.
+    const fn is_refused(&self) -> bool {
+        self.is_over || (self.quotas > 0 && self.quotas == self.quotas_over)
+    }
+}
+
+fn status(held: &Held<'_>, standing: Option<Standing>, is_over: bool) -> DescriptorStatus {
+    let code = if is_over { Code::OverLimit } else { Code::Ok }.into();
+    match standing {
+        Some(standing) => DescriptorStatus {
+            code,
+            limit_remaining: standing.remaining,
+            duration_until_reset: Some(Duration {
+                seconds: i64::try_from(standing.reset).unwrap_or(i64::MAX),
+                nanos: 0,
+            }),
+            current_limit: Some(standing.limit),
+        },
+        None => DescriptorStatus {
+            code,
+            limit_remaining: if matches!(held, Held::Unlimited) { u32::MAX } else { 0 },
+            ..DescriptorStatus::default()
+        },
+    }
+}
+
+/// Headers of the descriptor that matters most: the last that refuses by itself, else the one with the least left.
+fn headers(statuses: &[(DescriptorStatus, bool)]) -> Vec<HeaderValue> {
+    let limits = || statuses.iter().filter(|(status, _)| status.current_limit.is_some());
+    let refusing = limits().rfind(|(status, is_quota)| status.code() == Code::OverLimit && !is_quota);
+    let Some((status, _)) = refusing.or_else(|| limits().min_by_key(|(status, _)| status.limit_remaining))
+    else {
+        return Vec::new();
+    };
+    let limit = status.current_limit.as_ref().map_or(0, |limit| limit.requests_per_unit);
+    let reset = status.duration_until_reset.map_or(0, |reset| reset.seconds);
+    [
+        ("RateLimit-Limit", limit.to_string()),
+        ("RateLimit-Remaining", status.limit_remaining.to_string()),
+        ("RateLimit-Reset", reset.to_string()),
+    ]
+    .map(|(key, value)| HeaderValue { key: key.to_owned(), value, raw_value: Vec::new() })
+    .into()
+}
+
+/// What was asked, and what the files say about it.
+fn metadata(request: &RateLimitRequest, asked: &[Asked<'_>]) -> Struct {
+    let mut merged = Metadata::Struct(Vec::new());
+    asked.iter().filter_map(|asked| asked.rule?.metadata.as_ref()).for_each(|it| merged.merge(it));
+    let descriptors = request.descriptors.iter().map(|it| Value::of(Kind::Struct(descriptor(it)))).collect();
+    let mut told = Struct::of([
+        ("domain", Kind::Text(request.domain.clone())),
+        ("descriptors", Kind::List(ListValue { values: descriptors })),
+        ("hitsAddend", Kind::Number(request.hits_addend.into())),
+    ]);
+    if !matches!(&merged, Metadata::Struct(fields) if fields.is_empty()) {
+        told.fields.insert("metadata".to_owned(), value(&merged));
+    }
+    told
+}
+
+fn descriptor(descriptor: &RateLimitDescriptor) -> Struct {
+    let entry =
+        |entry: &super::messages::Entry| Value::of(Kind::Text(format!("{}={}", entry.key, entry.value)));
+    let entries = ListValue { values: descriptor.entries.iter().map(entry).collect() };
+    let mut told = Struct::of([("entries", Kind::List(entries))]);
+    if let Some(limit) = &descriptor.limit {
+        let unit = WireUnit::try_from(limit.unit).unwrap_or(WireUnit::Unknown).name();
+        let text = format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit);
+        told.fields.insert("limit".to_owned(), Value::of(Kind::Text(text)));
+    }
+    if let Some(hits) = descriptor.hits_addend {
+        // As JSON has numbers: exact up to 2^53.
+        told.fields.insert("hitsAddend".to_owned(), Value::of(Kind::Number(hits as f64)));
+    }
+    told
+}
+
+fn value(metadata: &Metadata) -> Value {
+    Value::of(match metadata {
+        Metadata::Null => Kind::Null(0),
+        Metadata::Bool(it) => Kind::Bool(*it),
+        Metadata::Number(it) => Kind::Number(*it),
+        Metadata::Text(it) => Kind::Text(it.clone()),
+        Metadata::List(items) => Kind::List(ListValue { values: items.iter().map(value).collect() }),
+        Metadata::Struct(fields) => Kind::Struct(Struct {
+            fields: fields.iter().map(|(name, it)| (name.clone(), value(it))).collect(),
+        }),
+    })
+}
+
+impl Value {
+    const fn of(kind: Kind) -> Self {
+        Self { kind: Some(kind) }
+    }
+}
+
+impl Struct {
+    fn of<const N: usize>(fields: [(&str, Kind); N]) -> Self {
+        Self { fields: fields.into_iter().map(|(name, kind)| (name.to_owned(), Value::of(kind))).collect() }
+    }
+}

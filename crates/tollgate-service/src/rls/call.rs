@@ -1,0 +1,268 @@
+//! One call: what is asked for by path, answered on its stream.
+
+use super::{
+    Rls,
+    grpc::{self, Code, Failure, Inbox},
+    health, json,
+    messages::{HealthRequest, RateLimitRequest},
+    reflection,
+};
+use bytes::Bytes;
+use h2::{RecvStream, SendStream, server::SendResponse};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use prost::Message;
+use std::sync::Arc;
+use tokio::time::timeout;
+use tollgate::Store;
+
+const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+/// A call on its stream. That a stream was reset, or its connection is gone, is the client's affair: whatever was being said
+/// is not said.
+pub(super) async fn answer<S: Store>(
+    door: Arc<Rls<S>>,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) {
+    let (head, body) = request.into_parts();
+    if !is_grpc(&head.headers) {
+        let _ = over_http(&door, &head, body, &mut respond).await;
+        return;
+    }
+    let mut calls = Calls { door: &door, body, inbox: Inbox::default() };
+    let path = head.uri.path();
+    let told = match path {
+        SHOULD_RATE_LIMIT => match door.admits(&head.headers) {
+            true => calls.should_rate_limit(&mut respond).await,
+            false => Err(unauthenticated()),
+        },
+        "/grpc.health.v1.Health/Check" => calls.health(&mut respond).await,
+        "/grpc.health.v1.Health/Watch" => calls.watch(&mut respond).await,
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+        | "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" => {
+            match door.admits(&head.headers) {
+                true => calls.reflect(&mut respond).await,
+                false => Err(unauthenticated()),
+            }
+        }
+        _ => Err(Failure::new(Code::Unimplemented, format!("there is no method {path}"))),
+    };
+    if let Err(failure) = told {
+        // An answer that had begun has said how it ended.
+        let _ = respond.send_response(grpc::failed(&failure), true);
+    }
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
+}
+
+fn unauthenticated() -> Failure {
+    Failure::new(Code::Unauthenticated, "the call needs the metadata `authorization: Bearer <token>`")
+}
+
+/// The client is gone, or has reset the stream.
+struct Gone;
+
+impl From<h2::Error> for Gone {
+    fn from(_: h2::Error) -> Self {
+        Self
+    }
+}
+
+impl From<Gone> for Failure {
+    fn from(Gone: Gone) -> Self {
+        Self::new(Code::Unavailable, "the client is gone")
+    }
+}
+
+/// What a client calls on one stream.
+struct Calls<'c, S: Store> {
+    door: &'c Rls<S>,
+    body: RecvStream,
+    inbox: Inbox,
+}
+
+impl<S: Store> Calls<'_, S> {
+    async fn should_rate_limit(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
+        let request: RateLimitRequest = self.only().await?;
+        let response = self.door.decide(&request).await?;
+        Ok(send(respond, &response)?)
+    }
+
+    async fn health(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
+        let request: HealthRequest = self.only().await?;
+        let response = health::check(&request, &self.door.drain)?;
+        Ok(send(respond, &response)?)
+    }
+
+    /// Tells how it is, and whenever that changes, until the client has heard enough.
+    async fn watch(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
+        let request: HealthRequest = self.only().await?;
+        let mut stream = begin(respond)?;
+        for step in health::steps(&request, &self.door.drain) {
+            stream.send_data(grpc::write(&step.told), false).map_err(Gone::from)?;
+            tokio::select! {
+                () = step.lasts(&self.door.drain) => {}
+                _ = std::future::poll_fn(|context| stream.poll_reset(context)) => return Ok(()),
+            }
+        }
+        Ok(finish(&mut stream)?)
+    }
+
+    async fn reflect(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
+        let mut stream = begin(respond)?;
+        loop {
+            match self.next().await {
+                Ok(Some(bytes)) => {
+                    let request = match grpc::read(bytes) {
+                        Ok(request) => request,
+                        Err(failure) => return Ok(break_off(&mut stream, &failure)?),
+                    };
+                    let response = reflection::answer(request);
+                    stream.send_data(grpc::write(&response), false).map_err(Gone::from)?;
+                }
+                Ok(None) => return Ok(finish(&mut stream)?),
+                Err(failure) => return Ok(break_off(&mut stream, &failure)?),
+            }
+        }
+    }
+
+    /// The one message that a call brings.
+    async fn only<M: Message + Default>(&mut self) -> Result<M, Failure> {
+        match self.next().await? {
+            Some(bytes) => grpc::read(bytes),
+            None => Err(Failure::new(Code::InvalidArgument, "the call brings no message")),
+        }
+    }
+
+    /// The next message; none where the client has ended.
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let patience = self.door.settings.patience;
+        match timeout(patience, self.arrives()).await {
+            Ok(arrived) => arrived,
+            Err(_) => {
+                let message = format!("no message came in {} s", patience.as_secs());
+                Err(Failure::new(Code::DeadlineExceeded, message))
+            }
+        }
+    }
+
+    async fn arrives(&mut self) -> Result<Option<Bytes>, Failure> {
+        let longest = self.door.settings.max_message;
+        if let Some(message) = self.inbox.next(Bytes::new(), longest)? {
+            return Ok(Some(message));
+        }
+        while let Some(piece) = self.body.data().await {
+            let piece = piece.map_err(Gone::from)?;
+            // What was read may be sent again; one that is gone needs no room.
+            let _ = self.body.flow_control().release_capacity(piece.len());
+            if let Some(message) = self.inbox.next(piece, longest)? {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn send(respond: &mut SendResponse<Bytes>, message: &impl Message) -> Result<(), Gone> {
+    let mut stream = respond.send_response(grpc::head(), false)?;
+    stream.send_data(grpc::write(message), false)?;
+    stream.send_trailers(grpc::end())?;
+    Ok(())
+}
+
+fn begin(respond: &mut SendResponse<Bytes>) -> Result<SendStream<Bytes>, Gone> {
+    Ok(respond.send_response(grpc::head(), false)?)
+}
+
+fn finish(stream: &mut SendStream<Bytes>) -> Result<(), Gone> {
+    Ok(stream.send_trailers(grpc::end())?)
+}
+
+fn break_off(stream: &mut SendStream<Bytes>, failure: &Failure) -> Result<(), Gone> {
+    let mut trailers = HeaderMap::new();
+    grpc::fail(failure, &mut trailers);
+    Ok(stream.send_trailers(trailers)?)
+}
+
+/// What is asked without gRPC, on HTTP/2.
+async fn over_http<S: Store>(
+    door: &Rls<S>,
+    head: &http::request::Parts,
+    mut body: RecvStream,
+    respond: &mut SendResponse<Bytes>,
+) -> Result<(), Gone> {
+    let longest = door.settings.max_message;
+    let read = async {
+        let mut read = Vec::new();
+        while let Some(piece) = body.data().await {
+            let piece = piece?;
+            body.flow_control().release_capacity(piece.len())?;
+            if read.len() + piece.len() > longest {
+                return Ok(None);
+            }
+            read.extend_from_slice(&piece);
+        }
+        Ok::<_, Gone>(Some(read))
+    };
+    let read = match json::wants_body(&head.method, head.uri.path()) {
+        true => match timeout(door.settings.patience, read).await {
+            Ok(read) => read?,
+            Err(_) => return answer_http(json::timed_out(), respond),
+        },
+        false => Some(Vec::new()),
+    };
+    let told = match read {
+        Some(read) => door.over_http(&head.method, head.uri.path(), &head.headers, &read).await,
+        None => json::too_long(longest),
+    };
+    answer_http(told, respond)
+}
+
+fn answer_http(told: Response<Bytes>, respond: &mut SendResponse<Bytes>) -> Result<(), Gone> {
+    let (head, body) = told.into_parts();
+    let mut stream = respond.send_response(Response::from_parts(head, ()), body.is_empty())?;
+    if !body.is_empty() {
+        stream.send_data(body, true)?;
+    }
+    Ok(())
+}
+
+impl<S: Store> Rls<S> {
+    /// Whether a call brings a token that is asked for.
+    pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
+        let tokens = &self.settings.tokens;
+        if tokens.is_empty() {
+            return true;
+        }
+        let given = headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
+        let is_bearer = |scheme: &[u8]| scheme.eq_ignore_ascii_case(b"bearer ");
+        let word = given.and_then(|given| given.split_at_checked(7)).filter(|(scheme, _)| is_bearer(scheme));
+        word.is_some_and(|(_, word)| tokens.admits(word.trim_ascii()))
+    }
+
+    /// What is asked without gRPC, on either HTTP.
+    pub(super) async fn over_http(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Response<Bytes> {
+        match (path, method) {
+            ("/healthcheck", &Method::GET | &Method::HEAD) => match health::is_well(&self.drain) {
+                true => json::text(StatusCode::OK, "OK"),
+                false => json::text(StatusCode::INTERNAL_SERVER_ERROR, "not serving: on its way out"),
+            },
+            ("/json", &Method::POST) => match self.admits(headers) {
+                true => json::answer(self, body).await,
+                false => json::unauthorized(),
+            },
+            ("/healthcheck", _) => json::method_not_allowed("GET"),
+            ("/json", _) => json::method_not_allowed("POST"),
+            _ => json::text(StatusCode::NOT_FOUND, "here are POST /json, GET /healthcheck, and gRPC"),
+        }
+    }
+}

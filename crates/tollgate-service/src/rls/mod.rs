@@ -1,0 +1,100 @@
+//! Envoy's rate limit service, v3: `ShouldRateLimit`, with health, reflection and the same question in JSON on one listener.
+//!
+//! ```text
+//! connection ── HTTP/2 ──┬─ application/grpc ── method ─┬─ ShouldRateLimit ─┐
+//!      │                 └─ anything else ─┐            ├─ Health           ├─> decide ─> Store
+//!      └─── HTTP/1.1 ── GET /healthcheck, POST /json ───┴─ Reflection       ┘
+//! ```
+//!
+//! A call is answered by the task of its connection where that needs no waiting, which in memory is always: no task, no
+//! channel and no timer is made for it. The h2 crate does HTTP/2; the five bytes in front of a message and the trailers
+//! behind it are ours. What clients can make it hold is bounded: streams, heads, messages, and the time for each.
+
+mod answer;
+mod call;
+mod connection;
+mod decide;
+mod grpc;
+mod health;
+mod json;
+pub mod messages;
+mod plain;
+mod preface;
+mod reflection;
+mod units;
+
+pub use decide::AskError;
+
+use crate::Desk;
+use messages::{RateLimitRequest, RateLimitResponse};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use tollgate::Store;
+use tollgate_net::{Door, Drain, Guard, Stream, Tokens};
+
+/// How the door serves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RlsSettings {
+    /// Who may ask; everybody where there are none. Whether it is well may be asked by anybody.
+    pub tokens: Tokens,
+    /// The longest message, in bytes.
+    pub max_message: usize,
+    /// The longest head, in bytes.
+    pub max_header: u32,
+    /// Calls of one connection at once.
+    pub max_streams: u32,
+    /// How long a client may take to send a head, or a message.
+    pub patience: Duration,
+    /// After how long without a call a client is asked whether it is still there.
+    pub idle: Duration,
+}
+
+impl Default for RlsSettings {
+    fn default() -> Self {
+        Self {
+            tokens: Tokens::default(),
+            max_message: 1 << 20,
+            max_header: 32 << 10,
+            max_streams: 1_024,
+            patience: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+        }
+    }
+}
+
+/// Envoy's rate limit service as a door.
+pub struct Rls<S: Store> {
+    desk: Desk<S>,
+    settings: RlsSettings,
+    /// Health says no as soon as the way out begins.
+    drain: Drain,
+}
+
+impl<S: Store> Rls<S> {
+    /// A door to a desk.
+    #[must_use]
+    pub const fn new(desk: Desk<S>, settings: RlsSettings, drain: Drain) -> Self {
+        Self { desk, settings, drain }
+    }
+
+    /// What a request is told.
+    ///
+    /// # Errors
+    /// Where it makes no sense, or the store does not answer and no policy decides instead.
+    pub async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, AskError> {
+        let sitting = self.desk.sit();
+        decide::decide(sitting.edition(), request).await
+    }
+}
+
+impl<S: Store + 'static> Door for Rls<S> {
+    async fn serve(self: Arc<Self>, stream: Stream, _: SocketAddr, guard: Guard) {
+        connection::serve(self, stream, guard).await;
+    }
+}
+
+impl<S: Store> fmt::Debug for Rls<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rls").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
