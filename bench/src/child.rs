@@ -2,6 +2,7 @@
 
 use crate::{
     flood, instructions, memory,
+    service::server,
     waiting::{ahead, crowd},
 };
 use std::{
@@ -24,6 +25,10 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
         instructions::CHILD => instructions::child(subject, count),
         crowd::CHILD => crowd::child(subject, count),
         ahead::CHILD => ahead::child(subject, count),
+        server::CHILD => {
+            server::serve();
+            Vec::new()
+        }
         _ => return ExitCode::from(2),
     };
     println!("{}", figures.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));

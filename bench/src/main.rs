@@ -6,8 +6,8 @@
 //!
 //! Every comparison alternates ours and the peer within one process, so that a busy machine slows both; a figure is the
 //! median of the rounds, a ratio the median of the rounds' ratios. Memory, floods, instruction counts and crowds that
-//! wait are taken in child processes of this same binary. A full run writes `results/library.json` and, of limits shared
-//! through Redis, `results/redis.json`; `--quick` (a smoke run, its figures mean nothing) and `--only` write
+//! wait are taken in child processes of this same binary. A full run writes `results/library.json`, of limits shared
+//! through Redis `results/redis.json`, and of the doors `results/service.json`; `--quick` (a smoke run, its figures mean nothing) and `--only` write
 //! `results/partial.json`.
 
 mod child;
@@ -22,6 +22,7 @@ mod measure;
 mod memory;
 mod report;
 mod rows;
+mod service;
 mod set;
 mod shared;
 mod subject;
@@ -49,7 +50,8 @@ fn main() -> ExitCode {
     }
     let whole = only.is_none() && !effort.is_quick();
     let mut library = Report::new(only.clone(), &effort);
-    let mut redis = Report::new(only, &effort);
+    let mut redis = Report::new(only.clone(), &effort);
+    let mut service = Report::new(only, &effort);
     library.header(&effort);
     direct::run(&mut library, &effort);
     keyed::run(&mut library, &effort);
@@ -61,15 +63,16 @@ fn main() -> ExitCode {
     waiting::run(&mut library, &effort);
     if !whole {
         shared::run(&mut redis, &effort);
-        return library.and(redis).finish("partial.json");
+        service::run(&mut service, &effort);
+        return library.and(redis).and(service).finish("partial.json");
     }
     // Before Redis is asked: what went wrong there would take the library's figures along.
     let written = library.finish("library.json");
     shared::run(&mut redis, &effort);
-    match redis.finish("redis.json") {
-        ExitCode::SUCCESS => written,
-        failed => failed,
-    }
+    let redis = redis.finish("redis.json");
+    service::run(&mut service, &effort);
+    let service = service.finish("service.json");
+    [written, redis, service].into_iter().find(|code| *code != ExitCode::SUCCESS).unwrap_or(ExitCode::SUCCESS)
 }
 
 fn usage() -> ExitCode {

@@ -15,6 +15,7 @@ mod ops;
 mod reload;
 mod replay;
 mod requests;
+mod resp;
 mod rls;
 mod schedules;
 mod served;
