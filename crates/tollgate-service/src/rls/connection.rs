@@ -56,9 +56,15 @@ struct Session<S: Store> {
     connection: Connection<Begun, Bytes>,
 }
 
-/// What ends a wait for the next call.
+/// A call, before anything was read of it but its head.
+type Call = (http::Request<h2::RecvStream>, h2::server::SendResponse<Bytes>);
+
+/// Calls that are answered before anything is written: all that came together, within reason.
+const TOGETHER: usize = 64;
+
+/// What ends a wait for the next calls.
 enum Next {
-    Call(Box<(http::Request<h2::RecvStream>, h2::server::SendResponse<Bytes>)>),
+    Calls,
     Ended,
     Closing,
     Idle,
@@ -72,16 +78,23 @@ impl<S: Store + 'static> Session<S> {
         let mut quiet = std::pin::pin!(sleep_until(Instant::now() + idle));
         let mut heard = Instant::now();
         let mut closing = std::pin::pin!(guard.closing());
+        let mut calls: Vec<Call> = Vec::new();
         loop {
             let next = std::future::poll_fn(|context| {
                 if !is_closing && closing.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Next::Closing);
                 }
-                if let Poll::Ready(call) = self.connection.poll_accept(context) {
-                    return Poll::Ready(match call {
-                        Some(Ok(call)) => Next::Call(Box::new(call)),
-                        Some(Err(_)) | None => Next::Ended,
-                    });
+                // To look for a call is also to write what there is to write. So those that came together are taken
+                // together, and their answers leave in one piece.
+                while calls.len() < TOGETHER {
+                    match self.connection.poll_accept(context) {
+                        Poll::Ready(Some(Ok(call))) => calls.push(call),
+                        Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Next::Ended),
+                        Poll::Pending => break,
+                    }
+                }
+                if !calls.is_empty() {
+                    return Poll::Ready(Next::Calls);
                 }
                 if asked
                     && let Some(pings) = &mut pings
@@ -93,9 +106,9 @@ impl<S: Store + 'static> Session<S> {
                 quiet.as_mut().poll(context).map(|()| Next::Idle)
             });
             match next.await {
-                Next::Call(call) => {
+                Next::Calls => {
                     heard = Instant::now();
-                    self.answer(call.0, call.1);
+                    calls.drain(..).for_each(|(request, respond)| self.answer(request, respond));
                 }
                 Next::Ended => return,
                 Next::Closing => {
