@@ -18,7 +18,7 @@ mod view;
 use crate::{
     args::DemoArgs,
     file,
-    serve::{Opened, Options, Watched},
+    serve::{Metrics, Opened, Options, Watched},
 };
 use anyhow::{Context, Result};
 use clients::Client;
@@ -69,7 +69,12 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let text = rules::text(gateway.address, admin.address, upstream.address());
     let rules = RulesOnDisk::write(&text)?;
     let watched = Watched { path: rules.path().to_owned(), text: text.clone() };
-    let options = Options { watched: Some(watched), workers: WORKERS, access: AccessLog::default() };
+    let options = Options {
+        watched: Some(watched),
+        workers: WORKERS,
+        access: AccessLog::default(),
+        metrics: Metrics::Kept,
+    };
     let store = Arc::new(MemoryStore::new());
     let opened = Opened::open(store, file::parse(&text)?, options, drain.clone()).await?;
     let at = |name| opened.addresses().iter().find(|(door, _)| *door == name).map(|(_, address)| *address);

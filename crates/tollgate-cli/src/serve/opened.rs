@@ -1,7 +1,7 @@
 //! Everything that a file has opened.
 
 use super::{
-    books::Books,
+    books::Metrics,
     reload::Followers,
     state::{self, Status, Tell},
 };
@@ -36,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) workers: Option<NonZeroUsize>,
     /// Whether every request is logged.
     pub(crate) access: AccessLog,
+    /// Whether metrics are kept.
+    pub(crate) metrics: Metrics,
 }
 
 /// The file to follow, and what it held when its rules were put in force.
@@ -60,10 +62,10 @@ impl<S: Enter + Tell + 'static> Opened<S> {
         let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch) = (Meters::new(), Sketch::new());
         let edition = enforcer.edition();
-        let books = Books::new(edition.program(), &meters, &sketch);
+        let ledger = options.metrics.ledger(edition.program(), &meters, &sketch);
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
         let in_flight = NonZeroUsize::new(in_flight as usize).unwrap_or(NonZeroUsize::MIN);
-        let door = Gateway::new(edition, prepared, Arc::new(books), in_flight);
+        let door = Gateway::new(edition, prepared, ledger, in_flight);
         door.start_checks(&Handle::current());
 
         let path = options.watched.as_ref().map(|watched| watched.path.clone()).unwrap_or_default();
@@ -90,7 +92,9 @@ impl<S: Enter + Tell + 'static> Opened<S> {
             addresses.push(("admin", address));
             tasks.push(serving);
         }
-        let followers = Arc::new(Followers { enforcer, gateway: Some(door), meters, sketch, status });
+        let metrics = options.metrics;
+        let followers = Followers { enforcer, gateway: Some(door), metrics, meters, sketch, status };
+        let followers = Arc::new(followers);
         if let Some(watched) = options.watched {
             tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
         }

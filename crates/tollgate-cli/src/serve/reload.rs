@@ -1,7 +1,7 @@
 //! The rule file changes while it is in force: the new rules are taken whole, or the old ones stay and the reason is told.
 
 use super::{
-    books::Books,
+    books::Metrics,
     state::{Status, Tell},
 };
 use crate::file;
@@ -16,6 +16,7 @@ use tollgate_rules::{Enforcer, RuleFile};
 pub(super) struct Followers<S: Enter> {
     pub(super) enforcer: Arc<Enforcer<S>>,
     pub(super) gateway: Option<Gateway<S>>,
+    pub(super) metrics: Metrics,
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
     pub(super) status: Arc<Status<S>>,
@@ -49,8 +50,8 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         self.enforcer.reload(rules).map_err(|error| error.to_string())?;
         let edition = self.enforcer.edition();
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
-            let books = Books::new(edition.program(), &self.meters, &self.sketch);
-            gateway.adopt(edition, prepared, Arc::new(books));
+            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch);
+            gateway.adopt(edition, prepared, ledger);
         }
         self.meters.reloaded();
         let generation = self.status.reloaded();
