@@ -17,6 +17,8 @@ mod client;
 mod door;
 mod error;
 mod forward;
+mod outgoing;
+mod passed;
 mod request;
 mod serve;
 mod timer;

@@ -6,12 +6,14 @@
 mod accept;
 mod connection;
 mod gate;
-mod grammar;
+mod h1;
 mod handler;
 mod presence;
 mod settings;
 mod tls;
 
+pub(crate) use gate::Gate;
+pub(crate) use h1::{Inlet, Switching};
 pub(crate) use handler::Flight;
 pub use handler::{Access, Handler, Observer};
 pub use presence::Gauges;

@@ -1,11 +1,12 @@
 //! The head of an answer: parsed, checked, and already put right for the next hop.
 //!
-//! Values share the memory that was read; nothing is copied. Headers that belong to this hop (RFC 9110, 7.6.1) are read
-//! here and not passed on, which saves taking them out again.
+//! Headers that belong to this hop (RFC 9110, 7.6.1) are read here and not passed on. Of the others only those are put into a map that
+//! the gateway may look at or replace; the rest stay lines (see `passed`).
 //!
 //! Refused, since the next hop might read them differently: `Content-Length` beside `Transfer-Encoding`, lengths that
 //! differ or are no plain number, any transfer coding but `chunked`, folded lines, a head above 64 KiB or 128 headers.
 
+use crate::passed::Passed;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::{mem::MaybeUninit, time::Duration};
@@ -17,6 +18,7 @@ pub(super) const LONGEST_HEAD: usize = 64 << 10;
 pub(super) struct Head {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
+    pub(super) passed: Passed,
     pub(super) framing: Framing,
     /// Whether the server keeps the connection, as far as it says.
     pub(super) keep_alive: bool,
@@ -49,8 +51,17 @@ pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Option<Head>, &'st
         Err(_) => return Err("the head of the answer is malformed"),
     };
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or("no such status")?;
-    let mut reading = Reading::new(parsed.headers.len(), parsed.version == Some(1));
-    for field in parsed.headers.iter() {
+    let fields = &*parsed.headers;
+    // What is not as everybody writes it is written anew.
+    let passes = status != StatusCode::SWITCHING_PROTOCOLS && lines_end_well(&bytes[..length]);
+    let mut reading = Reading::new(bytes.slice(..length), parsed.version == Some(1));
+    let place = |field: &httparse::Header<'_>| field.name.as_ptr() as usize - bytes.as_ptr() as usize;
+    for (at, field) in fields.iter().enumerate() {
+        if passes && reading.passes(field.name) {
+            let end = fields.get(at + 1).map_or(length - 2, place);
+            reading.passed.push(place(field)..end);
+            continue;
+        }
         let name =
             HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| "a header's name is malformed")?;
         let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value))
@@ -60,8 +71,14 @@ pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Option<Head>, &'st
     reading.finish(status, method, length).map(Some)
 }
 
+/// Every LF comes behind a CR.
+fn lines_end_well(head: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', head).all(|at| at > 0 && head[at - 1] == b'\r')
+}
+
 struct Reading {
     headers: HeaderMap,
+    passed: Passed,
     version_1_1: bool,
     keep_alive: bool,
     keep_for: Option<Duration>,
@@ -74,13 +91,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(count: usize, version_1_1: bool) -> Self {
-        // A few more: the gateway adds its own.
-        let headers = HeaderMap::with_capacity(count + 4);
+    fn new(head: Bytes, version_1_1: bool) -> Self {
         let (named, upgrade) = (Vec::new(), None);
         let keep_alive = version_1_1;
         Self {
-            headers,
+            headers: HeaderMap::new(),
+            passed: Passed::new(head),
             version_1_1,
             keep_alive,
             keep_for: None,
@@ -88,6 +104,29 @@ impl Reading {
             chunked: false,
             named,
             upgrade,
+        }
+    }
+
+    /// Whether a header of this name is nobody's here, so that its line may go as it is.
+    fn passes(&mut self, name: &str) -> bool {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        // By the first letter and the length, which tell most names from these.
+        match (name.as_bytes().first().map_or(0, u8::to_ascii_lowercase), name.len()) {
+            (b'c', 10) => !is("connection"),
+            (b'c', 14) => !is("content-length"),
+            (b'd', 4) => {
+                self.passed.dated |= is("date");
+                true
+            }
+            (b'k', 10) => !is("keep-alive"),
+            (b'p', 16) => !is("proxy-connection"),
+            (b'r', 11) => !is("retry-after"),
+            (b't', 2) => !is("te"),
+            (b't', 7) => !is("trailer"),
+            (b't', 17) => !is("transfer-encoding"),
+            (b'u', 7) => !is("upgrade"),
+            (b'x', 12..) => !name.as_bytes()[..12].eq_ignore_ascii_case(b"x-ratelimit-"),
+            _ => true,
         }
     }
 
@@ -140,6 +179,9 @@ impl Reading {
         if self.chunked && self.length.is_some() {
             return Err("the answer has a length and a transfer coding");
         }
+        if !self.named.is_empty() {
+            std::mem::take(&mut self.passed).unpack(&mut self.headers);
+        }
         for name in &self.named {
             self.headers.remove(name);
         }
@@ -153,8 +195,9 @@ impl Reading {
             None if self.chunked => Framing::Chunked,
             None => Framing::UntilClose,
         };
-        // The length is the client's to know, also of what HEAD or 304 do not bring.
-        if let Some((_, length)) = self.length
+        // The length of what comes is told by whoever sends it on; that of what HEAD or 304 do not bring is told here.
+        if let Some((_, length)) = self.length.take()
+            && framing == Framing::None
             && status != StatusCode::NO_CONTENT
             && !status.is_informational()
         {
@@ -167,7 +210,8 @@ impl Reading {
             self.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         }
         let keep_alive = self.keep_alive && framing != Framing::UntilClose;
-        Ok(Head { status, headers: self.headers, framing, keep_alive, keep_for: self.keep_for, length })
+        let Self { headers, passed, keep_for, .. } = self;
+        Ok(Head { status, headers, passed, framing, keep_alive, keep_for, length })
     }
 }
 
@@ -199,7 +243,9 @@ mod tests {
     }
 
     fn good(text: &str) -> Head {
-        head(text).expect("a good head").expect("a whole head")
+        let mut head = head(text).expect("a good head").expect("a whole head");
+        std::mem::take(&mut head.passed).unpack(&mut head.headers);
+        head
     }
 
     #[test]
@@ -207,7 +253,7 @@ mod tests {
         let head = good("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nKeep-Alive: timeout=5, max=9\r\n\r\nhello");
         assert_eq!((head.framing, head.keep_alive, head.length), (Framing::Length(5), true, 68));
         assert_eq!(head.keep_for, Some(Duration::from_secs(4)));
-        assert_eq!(head.headers.len(), 1);
+        assert!(head.headers.is_empty());
         let head = good("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nConnection: close\r\n\r\n");
         assert_eq!((head.framing, head.keep_alive, head.headers.len()), (Framing::Chunked, false, 0));
         let head = good("HTTP/1.0 200 OK\r\n\r\n");
@@ -215,7 +261,11 @@ mod tests {
         let head = good("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n");
         assert_eq!((head.framing, head.keep_alive), (Framing::Length(0), true));
         let head = good("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
-        assert_eq!(head.framing, Framing::None);
+        assert_eq!(
+            (head.framing, head.headers.len()),
+            (Framing::None, 1),
+            "the length of what does not come is told"
+        );
         assert!(matches!(self::head("HTTP/1.1 200 OK\r\nA: b\r\n"), Ok(None)));
     }
 
@@ -226,7 +276,7 @@ mod tests {
              TE: trailers\r\nTrailer: x\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n",
         );
         let names: Vec<_> = head.headers.keys().map(HeaderName::as_str).collect();
-        assert_eq!(names, ["x-end", "content-length"]);
+        assert_eq!(names, ["x-end"]);
     }
 
     #[test]
