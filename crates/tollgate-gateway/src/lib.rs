@@ -32,6 +32,5 @@ pub use forward::forward;
 pub use request::RequestBody;
 pub use serve::{
     Access, Drained, Gauges, Handler, Http2Settings, Limits, Observer, ServeError, Server, Settings,
-    TlsSettings,
 };
 pub use upstream::{HealthSettings, ServerSettings, ServerState, Upstream, UpstreamError, UpstreamSettings};

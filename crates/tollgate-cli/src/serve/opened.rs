@@ -18,7 +18,7 @@ use std::{
 use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::Enter;
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
-use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
+use tollgate_gateway::{Gateway, Prepared, Server, Settings};
 use tollgate_net::{Drain, Listener, Phase, TlsAcceptor, TlsFiles, Watcher};
 use tollgate_rules::{
     Enforcer, RuleEntry, RuleFile,
@@ -151,7 +151,7 @@ fn open_gateway<S: Enter + 'static>(
         settings.workers = workers.get();
     }
     if let Some(tls) = &listener.tls {
-        settings.tls = Some(TlsSettings { cert: tls.cert.clone(), key: tls.key.clone() });
+        settings.tls = Some(TlsFiles { cert: tls.cert.clone(), key: tls.key.clone() });
     }
     settings.limits.head = listener.max_header as usize;
     settings.limits.body = listener.max_body.unwrap_or(u64::MAX);

@@ -6,7 +6,6 @@ use super::{
     handler::{Flight, Handler},
     presence::{Presence, Verdict},
     settings::{Limits, Settings},
-    tls::Certificates,
 };
 use crate::{
     body::Body,
@@ -39,6 +38,7 @@ use tokio::{
     net::TcpStream,
     time::{Instant, Sleep, sleep_until},
 };
+use tollgate_net::TlsAcceptor;
 
 /// What an HTTP/2 client begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -50,7 +50,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub(super) struct Serving<H> {
     pub(super) settings: Settings,
     pub(super) handler: H,
-    pub(super) certificates: Option<Certificates>,
+    pub(super) tls: Option<TlsAcceptor>,
 }
 
 /// What the requests of one connection share.
@@ -113,8 +113,8 @@ fn http2_builder(settings: &Settings) -> http2::Builder<TokioExecutor> {
 
 /// TLS, and the first bytes in clear, which say which HTTP it is.
 async fn begin<H>(serving: &Serving<H>, socket: TcpStream) -> Option<(ClientStream, BytesMut, Version)> {
-    if let Some(certificates) = &serving.certificates {
-        let stream = Box::pin(certificates.acceptor().accept(socket)).await.ok()?;
+    if let Some(tls) = &serving.tls {
+        let stream = Box::pin(tls.accept(socket)).await.ok()?;
         let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let version = if agreed { Version::HTTP_2 } else { Version::HTTP_11 };
         return Some((ClientStream::Tls(Box::new(stream)), BytesMut::new(), version));
