@@ -52,28 +52,69 @@ pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Option<Head>, &'st
     };
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or("no such status")?;
     let fields = &*parsed.headers;
-    // What is not as everybody writes it is written anew.
-    let passes = status != StatusCode::SWITCHING_PROTOCOLS && lines_end_well(&bytes[..length]);
-    let mut reading = Reading::new(bytes.slice(..length), parsed.version == Some(1));
     let place = |field: &httparse::Header<'_>| field.name.as_ptr() as usize - bytes.as_ptr() as usize;
+    let ends_well = |end: usize| bytes[..end].ends_with(b"\r\n");
+    // What is not as everybody writes it is written anew.
+    let usual = status != StatusCode::SWITCHING_PROTOCOLS && ends_well(length);
+    let mut reading = Reading::new(bytes.slice(..length), parsed.version == Some(1));
     for (at, field) in fields.iter().enumerate() {
-        if passes && reading.passes(field.name) {
-            let end = fields.get(at + 1).map_or(length - 2, place);
-            reading.passed.push(place(field)..end);
-            continue;
+        let kind = Kind::of(field.name);
+        match kind {
+            Kind::Length => reading.length(field.value)?,
+            Kind::Connection => reading.connection(field.value)?,
+            Kind::ForNobody => {}
+            Kind::ForUs | Kind::Date | Kind::ForTheClient => {
+                let end = fields.get(at + 1).map_or(length - 2, place);
+                if kind != Kind::ForUs && usual && ends_well(end) {
+                    reading.passed.dated |= kind == Kind::Date;
+                    reading.passed.push(place(field)..end);
+                    continue;
+                }
+                let name = HeaderName::from_bytes(field.name.as_bytes())
+                    .map_err(|_| "a header's name is malformed")?;
+                let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value))
+                    .map_err(|_| "a header's value is malformed")?;
+                reading.take(name, value)?;
+            }
         }
-        let name =
-            HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| "a header's name is malformed")?;
-        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value))
-            .map_err(|_| "a header's value is malformed")?;
-        reading.take(name, value)?;
     }
     reading.finish(status, method, length).map(Some)
 }
 
-/// Every LF comes behind a CR.
-fn lines_end_well(head: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', head).all(|at| at > 0 && head[at - 1] == b'\r')
+/// Whom a header concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Length,
+    Connection,
+    /// It belongs to this hop and says nothing that is needed.
+    ForNobody,
+    /// It belongs to this hop, or the gateway may look at it or replace it.
+    ForUs,
+    Date,
+    ForTheClient,
+}
+
+impl Kind {
+    /// By the first letter and the length, which tell most names from those that are looked for.
+    fn of(name: &str) -> Self {
+        let is = |other: &str, kind: Self| {
+            if name.eq_ignore_ascii_case(other) { kind } else { Self::ForTheClient }
+        };
+        match (name.as_bytes().first().map_or(0, u8::to_ascii_lowercase), name.len()) {
+            (b'c', 10) => is("connection", Self::Connection),
+            (b'c', 14) => is("content-length", Self::Length),
+            (b'd', 4) => is("date", Self::Date),
+            (b'k', 10) => is("keep-alive", Self::ForUs),
+            (b'p', 16) => is("proxy-connection", Self::ForNobody),
+            (b'r', 11) => is("retry-after", Self::ForUs),
+            (b't', 2) => is("te", Self::ForNobody),
+            (b't', 7) => is("trailer", Self::ForNobody),
+            (b't', 17) => is("transfer-encoding", Self::ForUs),
+            (b'u', 7) => is("upgrade", Self::ForUs),
+            (b'x', 12..) if name.as_bytes()[..12].eq_ignore_ascii_case(b"x-ratelimit-") => Self::ForUs,
+            _ => Self::ForTheClient,
+        }
+    }
 }
 
 struct Reading {
@@ -82,8 +123,7 @@ struct Reading {
     version_1_1: bool,
     keep_alive: bool,
     keep_for: Option<Duration>,
-    /// As a number and as it was written.
-    length: Option<(u64, HeaderValue)>,
+    length: Option<u64>,
     chunked: bool,
     /// Headers that `Connection` names.
     named: Vec<HeaderName>,
@@ -107,50 +147,17 @@ impl Reading {
         }
     }
 
-    /// Whether a header of this name is nobody's here, so that its line may go as it is.
-    fn passes(&mut self, name: &str) -> bool {
-        let is = |other: &str| name.eq_ignore_ascii_case(other);
-        // By the first letter and the length, which tell most names from these.
-        match (name.as_bytes().first().map_or(0, u8::to_ascii_lowercase), name.len()) {
-            (b'c', 10) => !is("connection"),
-            (b'c', 14) => !is("content-length"),
-            (b'd', 4) => {
-                self.passed.dated |= is("date");
-                true
-            }
-            (b'k', 10) => !is("keep-alive"),
-            (b'p', 16) => !is("proxy-connection"),
-            (b'r', 11) => !is("retry-after"),
-            (b't', 2) => !is("te"),
-            (b't', 7) => !is("trailer"),
-            (b't', 17) => !is("transfer-encoding"),
-            (b'u', 7) => !is("upgrade"),
-            (b'x', 12..) => !name.as_bytes()[..12].eq_ignore_ascii_case(b"x-ratelimit-"),
-            _ => true,
-        }
-    }
-
     fn take(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), &'static str> {
         match name {
-            header::CONTENT_LENGTH => {
-                let length = plain_number(value.as_bytes()).ok_or("the length of the answer is no number")?;
-                if self.length.as_ref().is_some_and(|(other, _)| *other != length) {
-                    return Err("the answer has two lengths");
-                }
-                self.length = Some((length, value));
-            }
             header::TRANSFER_ENCODING => {
                 if self.chunked || !self.version_1_1 || !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
                     return Err("the answer has a transfer coding other than chunked");
                 }
                 self.chunked = true;
             }
-            header::CONNECTION => self.connection(&value)?,
             header::UPGRADE => self.upgrade = Some(value),
-            header::TE | header::TRAILER => {}
             _ => match name.as_str() {
                 "keep-alive" => self.keep_for = keep_for(value.as_bytes()),
-                "proxy-connection" => {}
                 _ => {
                     self.headers.append(name, value);
                 }
@@ -159,8 +166,17 @@ impl Reading {
         Ok(())
     }
 
-    fn connection(&mut self, value: &HeaderValue) -> Result<(), &'static str> {
-        let text = value.to_str().map_err(|_| "the Connection header is malformed")?;
+    fn length(&mut self, value: &[u8]) -> Result<(), &'static str> {
+        let length = plain_number(value).ok_or("the length of the answer is no number")?;
+        if self.length.is_some_and(|other| other != length) {
+            return Err("the answer has two lengths");
+        }
+        self.length = Some(length);
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &[u8]) -> Result<(), &'static str> {
+        let text = str::from_utf8(value).map_err(|_| "the Connection header is malformed")?;
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             if word.eq_ignore_ascii_case("close") {
                 self.keep_alive = false;
@@ -191,17 +207,17 @@ impl Reading {
             || method == Method::HEAD;
         let framing = match &self.length {
             _ if bodiless => Framing::None,
-            Some((length, _)) => Framing::Length(*length),
+            Some(length) => Framing::Length(*length),
             None if self.chunked => Framing::Chunked,
             None => Framing::UntilClose,
         };
         // The length of what comes is told by whoever sends it on; that of what HEAD or 304 do not bring is told here.
-        if let Some((_, length)) = self.length.take()
+        if let Some(length) = self.length
             && framing == Framing::None
             && status != StatusCode::NO_CONTENT
             && !status.is_informational()
         {
-            self.headers.insert(header::CONTENT_LENGTH, length);
+            self.headers.insert(header::CONTENT_LENGTH, length.into());
         }
         if status == StatusCode::SWITCHING_PROTOCOLS
             && let Some(upgrade) = self.upgrade
