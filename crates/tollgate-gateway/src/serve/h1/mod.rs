@@ -19,7 +19,7 @@ use super::{
 };
 use crate::request::RequestBody;
 use answer::{Answer, Asked, attend};
-use head::{Framing, Head};
+use head::{Framing, Head, Refused};
 use http::{Method, Request, StatusCode};
 use intake::{Fed, Intake};
 use std::{future::poll_fn, pin::pin, task::Poll};
@@ -43,10 +43,10 @@ pub(super) async fn serve<H: Handler>(visit: Visit<H>, gate: Gate) {
     let mut wire = Wire::new(gate);
     loop {
         let after = match next(&visit, &mut wire).await {
-            Next::Request(head) => exchange(&visit, &mut wire, head).await,
+            Ok(Some(head)) => exchange(&visit, &mut wire, head).await,
             // Seldom, and so in a box: a connection is as large as the largest that it may do.
-            Next::Refused(why) => Box::pin(turn_away(&visit, &mut wire, why)).await,
-            Next::None => {
+            Err(why) => Box::pin(turn_away(&visit, &mut wire, why)).await,
+            Ok(None) => {
                 wire.shut().await;
                 return;
             }
@@ -71,14 +71,8 @@ pub(super) async fn serve<H: Handler>(visit: Visit<H>, gate: Gate) {
     }
 }
 
-enum Next {
-    Request(Head),
-    Refused(head::Refused),
-    None,
-}
-
-/// Waits for the next head.
-async fn next<H: Handler>(visit: &Visit<H>, wire: &mut Wire) -> Next {
+/// Waits for the next head; none if there is none.
+async fn next<H: Handler>(visit: &Visit<H>, wire: &mut Wire) -> Result<Option<Head>, Refused> {
     let Visit { presence, serving, .. } = visit;
     let mut look = !wire.ahead.is_empty();
     poll_fn(|context| {
@@ -87,15 +81,15 @@ async fn next<H: Handler>(visit: &Visit<H>, wire: &mut Wire) -> Next {
                 match head::take(&mut wire.ahead, &serving.settings.limits) {
                     Ok(Some(head)) => {
                         presence.head_is_whole();
-                        return Poll::Ready(Next::Request(head));
+                        return Poll::Ready(Ok(Some(head)));
                     }
                     Ok(None) if wire.ahead.is_empty() => {}
                     Ok(None) => presence.head_is_partial(),
-                    Err(refused) => return Poll::Ready(Next::Refused(refused)),
+                    Err(refused) => return Poll::Ready(Err(refused)),
                 }
             }
             if wire.ahead.is_empty() && presence.is_finishing() {
-                return Poll::Ready(Next::None);
+                return Poll::Ready(Ok(None));
             }
             match wire.poll_fill(context) {
                 Poll::Ready(Ok(read @ 1..)) => {
@@ -107,7 +101,7 @@ async fn next<H: Handler>(visit: &Visit<H>, wire: &mut Wire) -> Next {
                         presence.head_is_partial();
                     }
                 }
-                Poll::Ready(_) => return Poll::Ready(Next::None),
+                Poll::Ready(_) => return Poll::Ready(Ok(None)),
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -175,7 +169,7 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
 }
 
 /// Says why a head is refused. What else comes on its connection is not to be trusted.
-async fn turn_away<H: Handler>(visit: &Visit<H>, wire: &mut Wire, (status, why): head::Refused) -> After {
+async fn turn_away<H: Handler>(visit: &Visit<H>, wire: &mut Wire, (status, why): Refused) -> After {
     let version = http::Version::HTTP_11;
     let asked = Asked { head_only: false, version, keep_alive: false };
     let mut sending = Answer::new(refuse(version, status, why), asked);
