@@ -5,6 +5,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 CARGO_LOCKED := --locked
 
+# What `make bench` passes on: make bench BENCH='--part gateway'.
+BENCH :=
+
 .DEFAULT_GOAL := help
 .PHONY: help run test check bench soak
 
@@ -25,7 +28,7 @@ check: ## formatting, lints and documentation, every warning an error
 
 bench: ## measure; every figure in the documentation comes from here
 	@scripts/setup bench
-	cargo run --profile bench $(CARGO_LOCKED) -p tollgate-bench
+	cargo run --profile bench $(CARGO_LOCKED) -p tollgate-bench -- $(BENCH)
 
 soak: ## long campaigns: more cases, more interleavings, a flood of keys
 	@scripts/setup test

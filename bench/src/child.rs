@@ -1,12 +1,13 @@
 //! This binary once more, as a child: for what must not share a heap with other measurements.
 
 use crate::{
-    flood, instructions, memory,
+    flood,
+    gateway::matching,
+    instructions, memory, process,
     service::server,
     waiting::{ahead, crowd},
 };
 use std::{
-    fs,
     process::{Command, ExitCode},
     str::FromStr,
     time::Duration,
@@ -29,6 +30,7 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
             server::serve();
             Vec::new()
         }
+        matching::CHILD => matching::child(subject, count),
         _ => return ExitCode::from(2),
     };
     println!("{}", figures.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -57,20 +59,10 @@ pub(crate) fn run(measurement: &str, subject: &str, count: usize) -> Vec<f64> {
 
 /// Resident bytes of this process.
 pub(crate) fn resident_bytes() -> f64 {
-    // Exact, where `statm` lags by some pages a core.
-    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("a Linux with smaps_rollup");
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).expect("a resident size");
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
-    kib * 1024.0
+    process::resident_bytes(process::SELF)
 }
 
 /// Processor time of this process's threads so far. That of a thread that has ended is not in it.
 pub(crate) fn processor_time() -> Duration {
-    let threads = fs::read_dir("/proc/self/task").expect("a Linux");
-    let nanos = threads.map(|thread| {
-        let file = thread.expect("a thread").path().join("schedstat");
-        let text = fs::read_to_string(file).expect("a Linux with schedstat");
-        text.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
-    });
-    Duration::from_nanos(nanos.sum())
+    process::processor_time(process::SELF)
 }

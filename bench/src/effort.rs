@@ -30,6 +30,11 @@ pub(crate) struct Effort {
     /// to be many time slices long.
     pub(crate) shared_rounds: usize,
     pub(crate) shared_millis: usize,
+    /// Rounds of asking a gateway, and how long one is, in seconds, of which wrk knows no parts.
+    pub(crate) gateway_rounds: usize,
+    pub(crate) gateway_seconds: usize,
+    /// Connections that rest at a gateway.
+    pub(crate) idle_connections: usize,
 }
 
 impl Effort {
@@ -49,6 +54,9 @@ impl Effort {
             waiters_rounds: 3,
             shared_rounds: 21,
             shared_millis: 200,
+            gateway_rounds: 15,
+            gateway_seconds: 1,
+            idle_connections: 10_000,
         }
     }
 
@@ -68,6 +76,9 @@ impl Effort {
             waiters_rounds: 1,
             shared_rounds: 1,
             shared_millis: 20,
+            gateway_rounds: 1,
+            gateway_seconds: 1,
+            idle_connections: 200,
         }
     }
 

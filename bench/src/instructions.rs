@@ -29,7 +29,8 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
             if !report.wants(&name) {
                 continue;
             }
-            let count = |call: &str| instructions(&format!("{call}, {}", load.name()), effort.counted_calls);
+            let count =
+                |call: &str| counted(CHILD, &format!("{call}, {}", load.name()), effort.counted_calls);
             match (count(ours), count(peer)) {
                 (Ok(ours), Ok(peer)) => {
                     report.compare(&name, "instructions", Pair { ours, peer, ratio: ours / peer }, target);
@@ -40,12 +41,12 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
     }
 }
 
-/// Instructions a call, or why they could not be counted.
-fn instructions(subject: &str, calls: usize) -> Result<f64, String> {
+/// Instructions a call of a child's `counted_calls`, or why they could not be counted.
+pub(crate) fn counted(measurement: &str, subject: &str, calls: usize) -> Result<f64, String> {
     let collected = |calls: usize| {
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*counted_calls*"])
-            .args(child::arguments(CHILD, subject, calls))
+            .args(child::arguments(measurement, subject, calls))
             .output()
             .map_err(|error| format!("valgrind: {error}; it comes with `apt-get install valgrind`"))?;
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

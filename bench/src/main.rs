@@ -1,25 +1,29 @@
 //! Tollgate next to its peers, in one run.
 //!
 //! ```text
-//! cargo run --profile bench -p tollgate-bench -- [--quick] [--only SUBSTRING]
+//! cargo run --profile bench -p tollgate-bench -- [--quick] [--part library|gateway|redis] [--only SUBSTRING]
 //! ```
 //!
 //! Every comparison alternates ours and the peer within one process, so that a busy machine slows both; a figure is the
 //! median of the rounds, a ratio the median of the rounds' ratios. Memory, floods, instruction counts and crowds that
-//! wait are taken in child processes of this same binary. A full run writes `results/library.json`, of limits shared
-//! through Redis `results/redis.json`, and of the doors `results/service.json`; `--quick` (a smoke run, its figures mean nothing) and `--only` write
-//! `results/partial.json`.
+//! wait are taken in child processes of this same binary.
+//!
+//! Every part writes a file: `results/library.json`; of the gateway next to nginx `results/gateway.json`; of limits shared
+//! through Redis `results/redis.json`; of the doors `results/service.json`. `--quick` (a smoke run, its figures mean nothing)
+//! and `--only` write `results/partial.json` instead.
 
 mod child;
 mod direct;
 mod effort;
 mod flood;
+mod gateway;
 mod growth;
 mod instructions;
 mod keyed;
 mod latency;
 mod measure;
 mod memory;
+mod process;
 mod report;
 mod rows;
 mod service;
@@ -31,12 +35,26 @@ mod waiting;
 use crate::{effort::Effort, report::Report};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: tollgate-bench [--quick] [--only SUBSTRING]";
+const USAGE: &str = "usage: tollgate-bench [--quick] [--part library|gateway|redis] [--only SUBSTRING]";
+
+/// What is measured together and has a file of its own.
+struct Part {
+    name: &'static str,
+    file: &'static str,
+    run: fn(&mut Report, &Effort),
+}
+
+const PARTS: [Part; 4] = [
+    Part { name: "library", file: "library.json", run: library },
+    Part { name: "gateway", file: "gateway.json", run: gateway::run },
+    Part { name: "redis", file: "redis.json", run: shared::run },
+    Part { name: "service", file: "service.json", run: service::run },
+];
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let mut effort = Effort::full();
-    let mut only = None;
+    let (mut only, mut part) = (None, None);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             child::ARGUMENT => return child::main(&args.collect::<Vec<_>>()),
@@ -45,34 +63,42 @@ fn main() -> ExitCode {
                 Some(substring) => only = Some(substring),
                 None => return usage(),
             },
+            "--part" => match args.next().filter(|name| PARTS.iter().any(|part| part.name == name)) {
+                Some(name) => part = Some(name),
+                None => return usage(),
+            },
             _ => return usage(),
         }
     }
     let whole = only.is_none() && !effort.is_quick();
-    let mut library = Report::new(only.clone(), &effort);
-    let mut redis = Report::new(only.clone(), &effort);
-    let mut service = Report::new(only, &effort);
-    library.header(&effort);
-    direct::run(&mut library, &effort);
-    keyed::run(&mut library, &effort);
-    set::run(&mut library, &effort);
-    latency::run(&mut library, &effort);
-    memory::run(&mut library, &effort);
-    flood::run(&mut library, &effort);
-    instructions::run(&mut library, &effort);
-    waiting::run(&mut library, &effort);
-    if !whole {
-        shared::run(&mut redis, &effort);
-        service::run(&mut service, &effort);
-        return library.and(redis).and(service).finish("partial.json");
+    let mut partial = Report::new(only.clone(), &effort);
+    partial.header(&effort);
+    let mut written = ExitCode::SUCCESS;
+    for part in PARTS.iter().filter(|it| part.as_ref().is_none_or(|name| it.name == name)) {
+        let mut report = Report::new(only.clone(), &effort);
+        (part.run)(&mut report, &effort);
+        if !whole {
+            partial = partial.and(report);
+            continue;
+        }
+        // At once: what goes wrong with the next part would take these figures along.
+        let finished = report.finish(part.file);
+        if finished != ExitCode::SUCCESS {
+            written = finished;
+        }
     }
-    // Before Redis is asked: what went wrong there would take the library's figures along.
-    let written = library.finish("library.json");
-    shared::run(&mut redis, &effort);
-    let redis = redis.finish("redis.json");
-    service::run(&mut service, &effort);
-    let service = service.finish("service.json");
-    [written, redis, service].into_iter().find(|code| *code != ExitCode::SUCCESS).unwrap_or(ExitCode::SUCCESS)
+    if whole { written } else { partial.finish("partial.json") }
+}
+
+fn library(report: &mut Report, effort: &Effort) {
+    direct::run(report, effort);
+    keyed::run(report, effort);
+    set::run(report, effort);
+    latency::run(report, effort);
+    memory::run(report, effort);
+    flood::run(report, effort);
+    instructions::run(report, effort);
+    waiting::run(report, effort);
 }
 
 fn usage() -> ExitCode {

@@ -74,6 +74,10 @@ pub(crate) struct ServeArgs {
     /// How long requests in flight may take to finish after that
     #[arg(long, value_name = "TIME", default_value = "25s", value_parser = time)]
     pub(crate) drain_deadline: Duration,
+
+    /// Keep no metrics: for measuring what they cost
+    #[arg(long, hide = true)]
+    pub(crate) without_metrics: bool,
 }
 
 #[derive(clap::Args)]

@@ -18,6 +18,11 @@ use args::{Args, Command};
 use clap::Parser;
 use std::{io, process::ExitCode};
 
+/// A request makes and drops two dozen small things on one thread, which this allocator does in a third of the instructions that the
+/// system's needs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Serve(args) => serve::run(&args),

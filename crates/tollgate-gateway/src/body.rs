@@ -4,9 +4,12 @@
 //! for the access log. They are let go when the last frame was taken, when the body is dropped half-way, or, for an
 //! upgraded connection, when the tunnel ends. Bytes are counted on the way.
 //!
+//! Headers that the answer's server sent and nobody here has looked at are with the body too, as lines: whoever writes the answer's head
+//! writes them.
+//!
 //! Nothing is buffered here: a frame is asked of the upstream when the client has room for it.
 
-use crate::{forward::Tunnelled, serve::Flight, timer::Deadline, upstream::h1::Download};
+use crate::{forward::Tunnelled, passed::Passed, serve::Flight, timer::Deadline, upstream::h1::Download};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::{
@@ -18,14 +21,17 @@ use std::{
 };
 use tokio::time::Instant;
 use tollgate::{Bandwidth, PacedBody};
+use tollgate_net::Slot;
 
 /// The body of an answer.
 pub struct Body {
     kind: Kind,
     sent: u64,
-    /// Outside the box of guards: every request has one.
+    /// Outside the boxes of guards: every request has one, and a place among those in flight.
     flight: Option<Flight>,
+    slot: Option<Slot>,
     held: Vec<Box<dyn Any + Send>>,
+    passed: Option<Passed>,
 }
 
 enum Kind {
@@ -120,8 +126,23 @@ impl Body {
         Self::of(Kind::Tunnel(tunnel))
     }
 
+    /// The same body, of an answer with these headers beside those in its map.
+    pub(crate) fn passing(mut self, passed: Passed) -> Self {
+        self.passed = Some(passed);
+        self
+    }
+
+    /// For header lines of our own, each with its end.
+    pub(crate) fn own_lines(&mut self) -> &mut Vec<u8> {
+        self.passed.get_or_insert_default().own()
+    }
+
+    pub(crate) fn take_passed(&mut self) -> Option<Passed> {
+        self.passed.take()
+    }
+
     const fn of(kind: Kind) -> Self {
-        Self { kind, sent: 0, flight: None, held: Vec::new() }
+        Self { kind, sent: 0, flight: None, slot: None, held: Vec::new(), passed: None }
     }
 
     /// Keeps `guard` until this body has ended or was dropped; on the answer to an upgrade, until the tunnel ends.
@@ -129,6 +150,14 @@ impl Body {
         match &self.kind {
             Kind::Tunnel(tunnel) => tunnel.hold(Box::new(guard)),
             _ => self.held.push(Box::new(guard)),
+        }
+    }
+
+    /// Keeps a place among the requests in flight, like any other guard, but in no box.
+    pub(crate) fn occupy(&mut self, slot: Slot) {
+        match &self.kind {
+            Kind::Tunnel(tunnel) => tunnel.hold(Box::new(slot)),
+            _ => self.slot = Some(slot),
         }
     }
 
@@ -160,6 +189,7 @@ impl Body {
         if let Some(mut flight) = self.flight.take() {
             flight.landed(self.sent);
         }
+        self.slot = None;
         self.held = Vec::new();
         self.kind = Kind::Empty;
     }

@@ -1,14 +1,17 @@
 //! The chunked framing of HTTP/1.1, read strictly: where data is, and where it ends.
 //!
-//! One machine for both directions: it reads what upstreams answer, and it watches what clients send before hyper sees
-//! it. Strict means: sizes are hexadecimal digits and no more than 15 of them; every line ends in CR LF, and neither
+//! One machine for both directions: it reads what upstreams answer and what clients send. Strict means: sizes are hexadecimal digits and no more than 15 of them; every line ends in CR LF, and neither
 //! stands alone; extensions are skipped, but short and without control characters; trailers are bounded. What one end
 //! reads differently than another is how requests are smuggled.
+
+use crate::forward::may_trail;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Extensions of one chunk's line.
 const LONGEST_EXTENSION: u16 = 256;
 /// All trailers together.
 const LONGEST_TRAILERS: u32 = 8 << 10;
+const MOST_TRAILERS: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunks {
@@ -67,11 +70,6 @@ pub(crate) struct Broken;
 impl Chunks {
     pub(crate) const fn new() -> Self {
         Self { state: State::Size { value: 0, digits: 0 } }
-    }
-
-    /// Whether the machine is within a chunk's extension.
-    pub(crate) const fn in_extension(&self) -> bool {
-        matches!(self.state, State::Extension { .. })
     }
 
     /// Takes the first piece off `input`, which is not empty and starts where the last piece ended.
@@ -142,6 +140,28 @@ impl Chunks {
         }
         Ok(Piece::Trailers(input.len()))
     }
+}
+
+/// Trailers with the empty line that ends them, those that may be; none if there is no more than that.
+pub(crate) fn trailers(bytes: &[u8]) -> Result<Option<HeaderMap>, Broken> {
+    if bytes.len() <= 2 {
+        return Ok(None);
+    }
+    let mut slots = [httparse::EMPTY_HEADER; MOST_TRAILERS];
+    let httparse::Status::Complete((_, fields)) =
+        httparse::parse_headers(bytes, &mut slots).map_err(|_| Broken)?
+    else {
+        return Ok(None);
+    };
+    let mut trailers = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Broken)?;
+        let value = HeaderValue::from_bytes(field.value).map_err(|_| Broken)?;
+        if may_trail(&name) {
+            trailers.append(name, value);
+        }
+    }
+    Ok(Some(trailers))
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ mod client;
 mod door;
 mod error;
 mod forward;
+mod outgoing;
+mod passed;
 mod request;
 mod serve;
 mod timer;
@@ -30,6 +32,5 @@ pub use forward::forward;
 pub use request::RequestBody;
 pub use serve::{
     Access, Drained, Gauges, Handler, Http2Settings, Limits, Observer, ServeError, Server, Settings,
-    TlsSettings,
 };
 pub use upstream::{HealthSettings, ServerSettings, ServerState, Upstream, UpstreamError, UpstreamSettings};

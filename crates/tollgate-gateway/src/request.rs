@@ -3,7 +3,7 @@
 //! It ends in an error where the client sends more than allowed, or nothing for too long while somebody waits for it. The
 //! timer is made when a frame is waited for, so that a body that is there at once costs none.
 
-use crate::body::BodyError;
+use crate::{body::BodyError, serve::Inlet};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -33,7 +33,8 @@ pub struct RequestBody {
 enum Kind {
     Empty,
     Full(Bytes),
-    Incoming(Incoming),
+    Http1(Inlet),
+    Http2(Incoming),
 }
 
 impl RequestBody {
@@ -49,12 +50,17 @@ impl RequestBody {
         Self::of(Kind::Full(bytes.into()), u64::MAX, Duration::MAX)
     }
 
-    /// From a client: at most `limit` bytes, with at most `patience` between frames.
-    pub(crate) fn incoming(incoming: Incoming, limit: u64, patience: Duration) -> Self {
+    /// From a client by HTTP/1.1: at most `limit` bytes, with at most `patience` between frames.
+    pub(crate) const fn http1(inlet: Inlet, limit: u64, patience: Duration) -> Self {
+        Self::of(Kind::Http1(inlet), limit, patience)
+    }
+
+    /// The same by HTTP/2.
+    pub(crate) fn http2(incoming: Incoming, limit: u64, patience: Duration) -> Self {
         if incoming.is_end_stream() {
             return Self::empty();
         }
-        Self::of(Kind::Incoming(incoming), limit, patience)
+        Self::of(Kind::Http2(incoming), limit, patience)
     }
 
     /// A number that grows with every frame that is taken out: for those who do not take them out themselves.
@@ -67,8 +73,12 @@ impl RequestBody {
     }
 
     fn poll_incoming(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Kind::Incoming(incoming) = &mut self.kind else { return Poll::Ready(None) };
-        match Pin::new(incoming).poll_frame(context) {
+        let frame = match &mut self.kind {
+            Kind::Http1(inlet) => inlet.poll_frame(context),
+            Kind::Http2(incoming) => Pin::new(incoming).poll_frame(context).map_err(|_| BodyError::Client),
+            Kind::Empty | Kind::Full(_) => Poll::Ready(None),
+        };
+        match frame {
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Ready(Some(Err(_))) => {
                 self.kind = Kind::Empty;
@@ -111,7 +121,7 @@ impl HttpBody for RequestBody {
                 let bytes = std::mem::take(bytes);
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
-            Kind::Incoming(_) => self.poll_incoming(context),
+            Kind::Http1(_) | Kind::Http2(_) => self.poll_incoming(context),
         }
     }
 
@@ -119,7 +129,8 @@ impl HttpBody for RequestBody {
         match &self.kind {
             Kind::Empty => true,
             Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Incoming(incoming) => incoming.is_end_stream(),
+            Kind::Http1(inlet) => inlet.is_end_stream(),
+            Kind::Http2(incoming) => incoming.is_end_stream(),
         }
     }
 
@@ -127,7 +138,8 @@ impl HttpBody for RequestBody {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Incoming(incoming) => incoming.size_hint(),
+            Kind::Http1(inlet) => inlet.size_hint(),
+            Kind::Http2(incoming) => incoming.size_hint(),
         }
     }
 }

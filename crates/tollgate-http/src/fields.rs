@@ -102,6 +102,36 @@ impl Policies {
         }
     }
 
+    /// As [`allow`](Self::allow) in the style of the draft, as lines of a head: for whoever writes heads without a map. `latest` is the
+    /// `Retry-After` that is there already.
+    pub fn allow_in_lines<'s>(
+        &self,
+        told: impl Iterator<Item = (usize, &'s Status)> + Clone,
+        latest: Option<&HeaderValue>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut line = |name: &HeaderName, value: &dyn Fn(&mut Vec<u8>)| {
+            out.extend_from_slice(name.as_str().as_bytes());
+            out.extend_from_slice(b": ");
+            value(out);
+            out.extend_from_slice(b"\r\n");
+        };
+        let known = told.filter(|(index, _)| *index < self.policies.len());
+        let count = known.clone().count();
+        if count == 0 {
+            return;
+        }
+        if count == self.policies.len() {
+            line(&POLICY, &|out| out.extend_from_slice(self.field.as_bytes()));
+        } else {
+            for (index, _) in known.clone() {
+                line(&POLICY, &|out| out.extend_from_slice(self.policies[index].field().as_bytes()));
+            }
+        }
+        let items = self.items(known, number(latest));
+        line(&RATELIMIT, &|out| write_items(items.clone(), out));
+    }
+
     /// Tells of a request that is refused, and when it may come again: `retry` is what its set was told. A later
     /// `Retry-After` that is there already stays.
     pub fn refuse<'s>(
@@ -191,13 +221,8 @@ impl Policies {
         latest: Option<u64>,
         headers: &mut HeaderMap,
     ) {
-        let is_late = |next: u64| latest.is_some_and(|latest| next > latest);
-        let items = told.filter_map(|(index, status)| {
-            let policy = self.policies.get(index)?;
-            let (remaining, next) = policy.told(status);
-            Some((policy, (remaining, next.filter(|next| !is_late(*next)))))
-        });
-        let length = |(policy, (remaining, next)): (&Policy, (u64, Option<u64>))| {
+        let items = self.items(told, latest);
+        let length = |(policy, (remaining, next)): Item<'_>| {
             policy.item.len()
                 + digits(remaining)
                 + next.map_or(0, |next| NEXT.len() + digits(next))
@@ -208,19 +233,23 @@ impl Policies {
             return;
         };
         let mut value = Vec::with_capacity(length);
-        for (policy, (remaining, next)) in items {
-            if !value.is_empty() {
-                value.extend_from_slice(BETWEEN);
-            }
-            value.extend_from_slice(&policy.item);
-            decimal(&mut value, remaining);
-            if let Some(next) = next {
-                value.extend_from_slice(NEXT);
-                decimal(&mut value, next);
-            }
-        }
+        write_items(items, &mut value);
         debug_assert_eq!(value.len(), length);
         headers.append(RATELIMIT, visible(value));
+    }
+
+    /// What is told of each. A time that is later than `latest` is left out.
+    fn items<'a, 's>(
+        &'a self,
+        told: impl Iterator<Item = (usize, &'s Status)> + Clone,
+        latest: Option<u64>,
+    ) -> impl Iterator<Item = Item<'a>> + Clone {
+        let is_late = move |next: u64| latest.is_some_and(|latest| next > latest);
+        told.filter_map(move |(index, status)| {
+            let policy = self.policies.get(index)?;
+            let (remaining, next) = policy.told(status);
+            Some((policy, (remaining, next.filter(|next| !is_late(*next)))))
+        })
     }
 
     /// Of the limit that has least left. What is there already, from a service behind, stays where it has less.
@@ -241,6 +270,23 @@ impl Policies {
             Some(reset) => headers.insert(X_RESET, whole_seconds(reset).into()),
             None => headers.remove(X_RESET),
         };
+    }
+}
+
+/// A policy, what remains of it, and in how many seconds there is more.
+type Item<'a> = (&'a Policy, (u64, Option<u64>));
+
+fn write_items<'a>(items: impl Iterator<Item = Item<'a>>, out: &mut Vec<u8>) {
+    for (place, (policy, (remaining, next))) in items.enumerate() {
+        if place > 0 {
+            out.extend_from_slice(BETWEEN);
+        }
+        out.extend_from_slice(&policy.item);
+        decimal(out, remaining);
+        if let Some(next) = next {
+            out.extend_from_slice(NEXT);
+            decimal(out, next);
+        }
     }
 }
 

@@ -115,7 +115,7 @@ impl Nginx {
             {user}
             pid nginx.pid;
             error_log error.log info;
-            events {{ worker_connections 2048; }}
+            events {{ worker_connections 16384; }}
             http {{
                 client_body_temp_path body;
                 proxy_temp_path proxy;

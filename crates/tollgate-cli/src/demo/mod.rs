@@ -18,7 +18,7 @@ mod view;
 use crate::{
     args::DemoArgs,
     file,
-    serve::{Opened, Options, Watched},
+    serve::{Metrics, Opened, Options, Watched},
 };
 use anyhow::{Context, Result};
 use clients::Client;
@@ -70,7 +70,12 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let rules = RulesOnDisk::write(&text)?;
     let (patterns, domains) = (Vec::new(), Vec::new());
     let watched = Watched { path: rules.path().to_owned(), text: text.clone(), patterns, domains };
-    let options = Options { watched: Some(watched), workers: WORKERS, access: AccessLog::default() };
+    let options = Options {
+        watched: Some(watched),
+        workers: WORKERS,
+        access: AccessLog::default(),
+        metrics: Metrics::Kept,
+    };
     let store = Arc::new(MemoryStore::new());
     let opened = Opened::open(store, file::parse(&text)?, options, drain.clone()).await?;
     let at = |name| opened.addresses().iter().find(|(door, _)| *door == name).map(|(_, address)| *address);

@@ -1,17 +1,33 @@
 //! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log.
 
 use crate::words::limit_name;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tollgate_admin::{Histogram, KeyMeter, Meters, Outcome as Counted, RouteMeter, RuleMeter, Sketch};
-use tollgate_gateway::{Answered, Ledger, Ruled};
+use tollgate_gateway::{Answered, Ledger, NoLedger, Ruled};
 use tollgate_rules::{
     Keyed, Program,
     enforce::{Outcome, Why},
     model::Excess,
 };
 
+/// Whether metrics are kept, and with them all the books: only a measurement of what they cost does without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metrics {
+    Kept,
+    Not,
+}
+
+impl Metrics {
+    pub(super) fn ledger(self, program: &Program, meters: &Meters, sketch: &Sketch) -> Arc<dyn Ledger> {
+        match self {
+            Self::Kept => Arc::new(Books::new(program, meters, sketch)),
+            Self::Not => Arc::new(NoLedger),
+        }
+    }
+}
+
 /// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
-pub(super) struct Books {
+struct Books {
     rules: Vec<RuleMeter>,
     routes: Vec<RouteMeter>,
     none: RouteMeter,
@@ -21,7 +37,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    pub(super) fn new(program: &Program, meters: &Meters, sketch: &Sketch) -> Self {
+    fn new(program: &Program, meters: &Meters, sketch: &Sketch) -> Self {
         let file = program.file();
         let rules = program.rules().map(|entry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());

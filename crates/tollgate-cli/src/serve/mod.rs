@@ -12,6 +12,7 @@ mod opened;
 mod reload;
 mod state;
 
+pub(crate) use books::Metrics;
 pub(crate) use opened::{Opened, Options, Watched};
 
 use crate::{
@@ -39,7 +40,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     stop_on_signals(&drain).context("cannot listen to signals")?;
     crate::log::begin(file.log);
     let watched = Watched { path: args.config.clone(), text, patterns, domains };
-    let options = Options { watched: Some(watched), workers: args.workers, access: file.log.access };
+    let options = Options {
+        watched: Some(watched),
+        workers: args.workers,
+        access: file.log.access,
+        metrics: if args.without_metrics { Metrics::Not } else { Metrics::Kept },
+    };
     match store_of(&file.store)? {
         AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
         AnyStore::Redis(store) => runtime.block_on(serve(store, file, options, drain)),

@@ -2,7 +2,7 @@
 
 use super::{
     answers::AnswerBooks,
-    books::Books,
+    books::Metrics,
     certificates,
     doors::{self, Doors},
     reload::Followers,
@@ -21,8 +21,8 @@ use std::{
 use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::{Cells, Enter};
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
-use tollgate_gateway::{Gateway, Prepared, Server, Settings, TlsSettings};
-use tollgate_net::{Contents, Drain, Listener, Phase, Watcher};
+use tollgate_gateway::{Gateway, Prepared, Server, Settings};
+use tollgate_net::{Contents, Drain, Listener, Phase, TlsFiles, Watcher};
 use tollgate_rules::{
     Enforcer, RuleEntry, RuleFile,
     model::{self, AccessLog},
@@ -40,6 +40,8 @@ pub(crate) struct Options {
     pub(crate) workers: Option<NonZeroUsize>,
     /// Whether every request is logged.
     pub(crate) access: AccessLog,
+    /// Whether metrics are kept.
+    pub(crate) metrics: Metrics,
 }
 
 /// The file to follow, and what it held when its rules were put in force.
@@ -71,12 +73,12 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch) = (Meters::new(), Sketch::new());
         let edition = enforcer.edition();
-        let books = Books::new(edition.program(), &meters, &sketch);
+        let ledger = options.metrics.ledger(edition.program(), &meters, &sketch);
         let answers = AnswerBooks::new(edition.program(), &named, &meters, &sketch);
         let desk = Desk::new(Arc::clone(&enforcer), Arc::new(answers));
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
         let in_flight = NonZeroUsize::new(in_flight as usize).unwrap_or(NonZeroUsize::MIN);
-        let door = Gateway::new(edition, prepared, Arc::new(books), in_flight);
+        let door = Gateway::new(edition, prepared, ledger, in_flight);
         door.start_checks(&Handle::current());
 
         let path = options.watched.as_ref().map(|watched| watched.path.clone()).unwrap_or_default();
@@ -105,8 +107,10 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             let admin = Admin::new(status.clone(), meters.clone(), sketch.clone());
             addresses.push(("admin", open_admin(listener, admin, &drain, &meters, &mut tasks)?));
         }
-        let followers =
-            Arc::new(Followers { enforcer, gateway: Some(door), desk, doors: named, meters, sketch, status });
+        let metrics = options.metrics;
+        let gateway = Some(door);
+        let followers = Followers { enforcer, gateway, desk, doors: named, metrics, meters, sketch, status };
+        let followers = Arc::new(followers);
         if let Some(watched) = options.watched {
             tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
         }
@@ -168,7 +172,7 @@ fn open_gateway<S: Enter + 'static>(
         settings.workers = workers.get();
     }
     if let Some(tls) = &listener.tls {
-        settings.tls = Some(TlsSettings { cert: tls.cert.clone(), key: tls.key.clone() });
+        settings.tls = Some(TlsFiles { cert: tls.cert.clone(), key: tls.key.clone() });
     }
     settings.limits.head = listener.max_header as usize;
     settings.limits.body = listener.max_body.unwrap_or(u64::MAX);

@@ -3,7 +3,7 @@
 use super::{
     Watched,
     answers::AnswerBooks,
-    books::Books,
+    books::Metrics,
     state::{Status, Tell},
 };
 use crate::{domains, file};
@@ -22,6 +22,7 @@ pub(super) struct Followers<S: Enter> {
     pub(super) desk: Desk<S>,
     /// The doors that are open.
     pub(super) doors: Vec<DoorName>,
+    pub(super) metrics: Metrics,
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
     pub(super) status: Arc<Status<S>>,
@@ -69,8 +70,8 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         let answers = AnswerBooks::new(edition.program(), &self.doors, &self.meters, &self.sketch);
         self.desk.keep_books(Arc::new(answers));
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
-            let books = Books::new(edition.program(), &self.meters, &self.sketch);
-            gateway.adopt(edition, prepared, Arc::new(books));
+            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch);
+            gateway.adopt(edition, prepared, ledger);
         }
         self.meters.reloaded();
         let generation = self.status.reloaded();

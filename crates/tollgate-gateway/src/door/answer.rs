@@ -9,7 +9,7 @@ use http::{
 };
 use std::time::Duration;
 use tollgate::{Enter, Status};
-use tollgate_http::{is_grpc, problem};
+use tollgate_http::{HeaderStyle, is_grpc, problem};
 use tollgate_rules::{
     RuleId, Ruling,
     enforce::Why,
@@ -21,9 +21,18 @@ const SOON: Duration = Duration::from_secs(1);
 
 impl<S: Enter> Active<S> {
     /// Tells a request that passed how it stands.
-    pub(super) fn tell<P>(&self, ruling: &Ruling<P>, headers: &mut HeaderMap) {
-        if !ruling.stands.is_empty() {
-            self.policies.allow(self.told(ruling), headers);
+    pub(super) fn tell<P>(&self, ruling: &Ruling<P>, response: &mut Response<Body>) {
+        if ruling.stands.is_empty() {
+            return;
+        }
+        if self.policies.style() == HeaderStyle::Draft10 {
+            // The draft's fields are lists, to which lines may be added without a look at those that are there.
+            let latest = response.headers().get(RETRY_AFTER).cloned();
+            let lines = response.body_mut().own_lines();
+            lines.reserve_exact(256);
+            self.policies.allow_in_lines(self.told(ruling), latest.as_ref(), lines);
+        } else {
+            self.policies.allow(self.told(ruling), response.headers_mut());
         }
     }
 

@@ -1,18 +1,17 @@
 //! What a request holds until its response has ended.
 
-use smallvec::SmallVec;
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 use tollgate::Held;
 
 /// Slots, renewed while the response lasts and given back when this is dropped.
 pub(super) struct Holding<P> {
-    _permits: Arc<SmallVec<[P; 1]>>,
+    _permits: Arc<Vec<P>>,
     renewing: Option<AbortHandle>,
 }
 
 impl<P: Held> Holding<P> {
-    pub(super) fn new(permits: SmallVec<[P; 1]>) -> Self {
+    pub(super) fn new(permits: Vec<P>) -> Self {
         let permits = Arc::new(permits);
         let every = permits.iter().filter_map(Held::renew_every).min();
         // A response that is over sooner has nothing to renew, and most are: the first renewal is what costs.

@@ -14,7 +14,7 @@ pub use active::{PrepareError, Prepared};
 pub use ledger::{Answered, Ledger, NoLedger, Ruled};
 
 use crate::{
-    forward::forward,
+    forward::forward_lines,
     {Body, ClientInfo, Handler, RequestBody, Upstream},
 };
 use active::Active;
@@ -126,7 +126,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 None => {
                     let refused = active.refuse(request.headers(), &verdict.ruling, *by, why);
                     let mut response = active.counted(refused, Some(verdict.route), begun);
-                    response.body_mut().hold(slot);
+                    response.body_mut().occupy(slot);
                     return response;
                 }
             },
@@ -137,26 +137,32 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
         // Slots are renewed from here on: a server may take longer to answer than they are held for.
         let permits = std::mem::take(&mut verdict.ruling.permits);
         let holding = (!permits.is_empty()).then(|| Holding::new(permits));
-        let asked = Instant::now();
-        let forwarded = forward(request, &client, &active.upstreams[upstream]).await;
-        let took = asked.elapsed();
+        // A clock is read where it may tell something new.
+        let waited = matches!(verdict.ruling.outcome, Outcome::Pass { waited } if !waited.is_zero());
+        let asked = if waited { Instant::now() } else { begun };
+        let forwarded = forward_lines(request, &client, &active.upstreams[upstream]).await;
+        let answered = Instant::now();
         let mut response = match forwarded {
             Ok(response) => response,
             Err(error) => error.into_response(),
         };
         active.ledger.answered(&Answered {
             route: Some(verdict.route),
-            upstream: Some((upstream, took)),
+            upstream: Some((upstream, answered - asked)),
             status: response.status(),
-            took: begun.elapsed(),
+            took: answered - begun,
         });
         if passed {
-            active.tell(&verdict.ruling, response.headers_mut());
+            active.tell(&verdict.ruling, &mut response);
         }
         if let Some(bandwidth) = verdict.bandwidth {
             response = response.map(|body| body.pace(bandwidth));
         }
-        response.body_mut().hold((slot, holding));
+        let body = response.body_mut();
+        body.occupy(slot);
+        if let Some(holding) = holding {
+            body.hold(holding);
+        }
         response
     }
 }
@@ -185,7 +191,7 @@ async fn decide<S: Enter>(
         host: host(request),
         headers: request.headers(),
         ip: client.client_ip,
-        at: now(),
+        at: if edition.program().asks_time() { now() } else { 0 },
     };
     let found = edition.program().find(&seen);
     let route = found.route()?;

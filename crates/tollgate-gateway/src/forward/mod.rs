@@ -45,6 +45,23 @@ const MOST_UNSENT: u32 = 3;
 /// # Errors
 /// Where there is no answer; [`ForwardError::into_response`] is what to tell the client.
 pub async fn forward(
+    request: Request<RequestBody>,
+    client: &ClientInfo,
+    upstream: &Upstream,
+) -> Result<Response<Body>, ForwardError> {
+    forward_lines(request, client, upstream).await.map(unpacked)
+}
+
+/// An answer with all its headers in the map.
+pub(crate) fn unpacked(mut response: Response<Body>) -> Response<Body> {
+    if let Some(passed) = response.body_mut().take_passed() {
+        passed.unpack(response.headers_mut());
+    }
+    response
+}
+
+/// As [`forward`], with headers that nobody here looks at left as lines. Those that tell of limits are in the map.
+pub(crate) async fn forward_lines(
     mut request: Request<RequestBody>,
     client: &ClientInfo,
     upstream: &Upstream,
@@ -67,10 +84,10 @@ pub async fn forward(
             let nobody = || ForwardError::NoServer { upstream: upstream.name().to_owned() };
             return Err(last.unwrap_or_else(nobody));
         };
-        let line = if unsent == 0 { server.line(offer).await } else { server.fresh(offer).await };
+        let line = if unsent == 0 { server.line(offer).await } else { Box::pin(server.fresh(offer)).await };
         let sent = match line {
             Ok(Line::Http1(connection)) => sending.http1(connection, server, upstream.timeout()).await,
-            Ok(Line::Http2(sender)) => sending.http2(sender, server, upstream.timeout()).await,
+            Ok(Line::Http2(sender)) => Box::pin(sending.http2(sender, server, upstream.timeout())).await,
             Err(error) => {
                 server.health.not_connected();
                 tried.push(index);

@@ -3,22 +3,28 @@
 //! The tunnel is a task of its own, since the client's connection ends as HTTP with the answer. What the answer was to
 //! hold until its end (a permit, the slot in the gauges) is held by the tunnel instead.
 
-use crate::{request::RequestBody, upstream::stream::Stream};
+use crate::{
+    request::RequestBody,
+    serve::{Gate, Switching},
+    upstream::stream::Stream,
+};
 use bytes::BytesMut;
 use http::Request;
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use std::{
     any::Any,
     sync::{Arc, Mutex, PoisonError},
 };
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::{
+    io::{AsyncWriteExt, copy_bidirectional},
+    sync::oneshot,
+};
 
 type Guards = Vec<Box<dyn Any + Send>>;
 
 /// The client's side of a tunnel that may be.
 pub(super) struct Tunnel {
-    client: OnUpgrade,
+    /// None where the client cannot switch.
+    client: Option<oneshot::Receiver<Gate>>,
 }
 
 /// A tunnel that is: the answer's handle on it.
@@ -28,7 +34,8 @@ pub(crate) struct Tunnelled {
 
 impl Tunnel {
     pub(super) fn new(request: &mut Request<RequestBody>) -> Self {
-        Self { client: hyper::upgrade::on(request) }
+        let switching = request.extensions_mut().remove::<Switching>();
+        Self { client: switching.and_then(|switching| switching.take()) }
     }
 
     pub(super) fn open(self, mut server: Stream, ahead: BytesMut) -> Tunnelled {
@@ -36,8 +43,8 @@ impl Tunnel {
         let end = End(held.clone());
         tokio::spawn(async move {
             let _end = end;
-            let Ok(client) = self.client.await else { return };
-            let mut client = TokioIo::new(client);
+            let Some(client) = self.client else { return };
+            let Ok(mut client) = client.await else { return };
             if !ahead.is_empty() && client.write_all(&ahead).await.is_err() {
                 return;
             }

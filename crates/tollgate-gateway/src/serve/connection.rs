@@ -1,17 +1,17 @@
 //! One client's connection from its first byte to its last: TLS, which HTTP, requests, and its end.
 
 use super::{
-    gate::{ClientStream, Gate},
-    grammar::Grammar,
+    gate::{ClientStream, Gate, with_shared},
+    h1,
     handler::{Flight, Handler},
     presence::{Presence, Verdict},
     settings::{Limits, Settings},
-    tls::Certificates,
 };
 use crate::{
     body::Body,
     client::{ClientInfo, Scheme},
     error::problem,
+    forward::unpacked,
     request::RequestBody,
     timer::Deadline,
 };
@@ -19,17 +19,18 @@ use bytes::BytesMut;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::{
     body::{Body as _, Incoming},
-    server::conn::{http1, http2},
+    server::conn::http2,
     service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
     convert::Infallible,
     future::poll_fn,
+    io,
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::{
@@ -37,6 +38,7 @@ use tokio::{
     net::TcpStream,
     time::{Instant, Sleep, sleep_until},
 };
+use tollgate_net::TlsAcceptor;
 
 /// What an HTTP/2 client begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -48,14 +50,14 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub(super) struct Serving<H> {
     pub(super) settings: Settings,
     pub(super) handler: H,
-    pub(super) certificates: Option<Certificates>,
+    pub(super) tls: Option<TlsAcceptor>,
 }
 
 /// What the requests of one connection share.
-struct Visit<H> {
-    serving: Arc<Serving<H>>,
+pub(super) struct Visit<H> {
+    pub(super) serving: Arc<Serving<H>>,
     client: ClientInfo,
-    presence: Arc<Presence>,
+    pub(super) presence: Arc<Presence>,
 }
 
 /// Serves a connection to its end. Errors end it and concern nobody else.
@@ -70,34 +72,26 @@ pub(super) async fn serve<H: Handler>(
         return;
     };
     let scheme = if matches!(stream, ClientStream::Tls(_)) { Scheme::Https } else { Scheme::Http };
-    let visit = Arc::new(Visit {
-        client: ClientInfo::new(peer, scheme),
-        presence: presence.clone(),
-        serving: serving.clone(),
-    });
-    let service = service_fn(move |request| {
-        let visit = visit.clone();
-        async move { Ok::<_, Infallible>(answer(visit, request).await) }
-    });
+    let client = ClientInfo::new(peer, scheme);
+    let visit = Visit { client, presence: presence.clone(), serving: serving.clone() };
+    let gate = Gate::new(stream, ahead.freeze(), presence.clone());
     if version == Version::HTTP_2 {
-        let io = TokioIo::new(Gate::new(stream, ahead, None, presence.clone()));
-        let connection = pin!(http2_builder(&serving.settings).serve_connection(io, service));
+        let visit = Arc::new(visit);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let visit = visit.clone();
+            async move {
+                let limits = &visit.serving.settings.limits;
+                let request = request.map(|body| RequestBody::http2(body, limits.body, limits.body_timeout));
+                Ok::<_, Infallible>(unpacked(answer(&visit, request).await))
+            }
+        });
+        let builder = http2_builder(&serving.settings);
+        let connection = pin!(builder.serve_connection(TokioIo::new(gate), service));
         watch(connection, http2::Connection::graceful_shutdown, &presence, limits).await;
     } else {
-        let io = TokioIo::new(Gate::new(stream, ahead, Some(Grammar::new()), presence.clone()));
-        let connection = pin!(http1_builder(limits).serve_connection(io, service).with_upgrades());
-        watch(connection, http1::UpgradeableConnection::graceful_shutdown, &presence, limits).await;
+        // It looks at the presence itself.
+        watch(pin!(h1::serve(visit, gate)), |_| presence.finish(), &presence, limits).await;
     }
-}
-
-fn http1_builder(limits: &Limits) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        // The presence watches; a timer of hyper's would be set for every request.
-        .header_read_timeout(None)
-        .max_header_size(limits.head)
-        .max_buf_size(limits.head.max(64 << 10));
-    builder
 }
 
 fn http2_builder(settings: &Settings) -> http2::Builder<TokioExecutor> {
@@ -119,8 +113,8 @@ fn http2_builder(settings: &Settings) -> http2::Builder<TokioExecutor> {
 
 /// TLS, and the first bytes in clear, which say which HTTP it is.
 async fn begin<H>(serving: &Serving<H>, socket: TcpStream) -> Option<(ClientStream, BytesMut, Version)> {
-    if let Some(certificates) = &serving.certificates {
-        let stream = certificates.acceptor().accept(socket).await.ok()?;
+    if let Some(tls) = &serving.tls {
+        let stream = Box::pin(tls.accept(socket)).await.ok()?;
         let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let version = if agreed { Version::HTTP_2 } else { Version::HTTP_11 };
         return Some((ClientStream::Tls(Box::new(stream)), BytesMut::new(), version));
@@ -128,13 +122,17 @@ async fn begin<H>(serving: &Serving<H>, socket: TcpStream) -> Option<(ClientStre
     let mut stream = ClientStream::Plain(socket);
     let mut ahead = BytesMut::new();
     loop {
-        let mut space = [0; 4096];
-        let mut buffer = ReadBuf::new(&mut space);
-        poll_fn(|context| stream.poll_read(context, &mut buffer)).await.ok()?;
-        if buffer.filled().is_empty() {
+        let read = poll_fn(|context| {
+            with_shared(|space| {
+                let mut buffer = ReadBuf::new(space);
+                ready!(stream.poll_read(context, &mut buffer))?;
+                ahead.extend_from_slice(buffer.filled());
+                Poll::Ready(Ok::<_, io::Error>(buffer.filled().len()))
+            })
+        });
+        if read.await.ok()? == 0 {
             return None;
         }
-        ahead.extend_from_slice(buffer.filled());
         let shared = ahead.len().min(PREFACE.len());
         if ahead[..shared] != PREFACE[..shared] {
             return Some((stream, ahead, Version::HTTP_11));
@@ -173,7 +171,7 @@ async fn in_time<T>(
 /// Runs a connection, ends it when it is too slow, and lets it finish when the server is to end.
 async fn watch<C: Future>(
     mut connection: Pin<&mut C>,
-    finish: fn(Pin<&mut C>),
+    finish: impl Fn(Pin<&mut C>),
     presence: &Presence,
     limits: &Limits,
 ) {
@@ -246,27 +244,21 @@ impl Watch {
 }
 
 /// One request: checked, handled, its answer made to hold what must be held.
-async fn answer<H: Handler>(visit: Arc<Visit<H>>, request: Request<Incoming>) -> Response<Body> {
-    let Visit { serving, client, presence } = &*visit;
+pub(super) async fn answer<H: Handler>(visit: &Visit<H>, request: Request<RequestBody>) -> Response<Body> {
+    let Visit { serving, client, presence } = visit;
     let Settings { limits, observer, .. } = &serving.settings;
     let mut flight = Flight::start(presence.clone(), observer.as_ref(), &request, client.peer.ip());
     let mut response = match check(&request, limits) {
-        Ok(()) => {
-            let request = request.map(|body| RequestBody::incoming(body, limits.body, limits.body_timeout));
-            serving.handler.handle(request, client.clone()).await
-        }
+        Ok(()) => serving.handler.handle(request, client.clone()).await,
         Err((status, why)) => refuse(request.version(), status, why),
     };
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        presence.set_tunnel();
-    }
     flight.answered(response.status());
     response.body_mut().fly(flight);
     response
 }
 
 /// Refuses a request before anybody has looked at it. What else comes on its connection is not to be trusted.
-fn refuse(version: Version, status: StatusCode, why: &'static str) -> Response<Body> {
+pub(super) fn refuse(version: Version, status: StatusCode, why: &'static str) -> Response<Body> {
     let mut response = problem(status, why);
     if version < Version::HTTP_2 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -275,7 +267,7 @@ fn refuse(version: Version, status: StatusCode, why: &'static str) -> Response<B
 }
 
 /// What can be said of a request before anybody looks at it.
-fn check(request: &Request<Incoming>, limits: &Limits) -> Result<(), (StatusCode, &'static str)> {
+fn check(request: &Request<RequestBody>, limits: &Limits) -> Result<(), (StatusCode, &'static str)> {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > limits.target {
         return Err((StatusCode::URI_TOO_LONG, "the request's target is longer than allowed"));

@@ -79,7 +79,7 @@ impl Flight {
     pub(super) fn start(
         presence: Arc<Presence>,
         observer: Option<&Arc<dyn Observer>>,
-        request: &Request<hyper::body::Incoming>,
+        request: &Request<RequestBody>,
         peer: IpAddr,
     ) -> Self {
         presence.request_began();

@@ -6,23 +6,24 @@
 mod accept;
 mod connection;
 mod gate;
-mod grammar;
+mod h1;
 mod handler;
 mod presence;
 mod settings;
 mod tls;
 
+pub(crate) use gate::Gate;
+pub(crate) use h1::{Inlet, Switching};
 pub(crate) use handler::Flight;
 pub use handler::{Access, Handler, Observer};
 pub use presence::Gauges;
-pub use settings::{Http2Settings, Limits, ServeError, Settings, TlsSettings};
+pub use settings::{Http2Settings, Limits, ServeError, Settings};
 
 use crate::upstream::shard;
 use accept::{Acceptor, Arrival};
 use connection::Serving;
 use presence::Everyone;
 use std::{fmt, net::SocketAddr, sync::Arc, thread, time::Duration};
-use tls::Certificates;
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{Builder, Runtime},
@@ -62,14 +63,15 @@ impl Server {
         let listening = |error: std::io::Error| ServeError::Listener { reason: error.to_string() };
         let address = listener.local_addr().map_err(listening)?;
         listener.set_nonblocking(true).map_err(listening)?;
-        let certificates = settings.tls.as_ref().map(Certificates::read).transpose()?;
+        let patience = settings.limits.head_timeout;
+        let tls = settings.tls.as_ref().map(|files| tls::acceptor(files, patience)).transpose()?;
         let workers = settings.workers.max(1);
         let everyone = Everyone::new(workers);
         let (end, ended) = watch::channel(());
         let mut server = Self { address, everyone, acceptor: None, end, threads: Vec::new() };
-        let follow = certificates.clone().zip(settings.tls.clone());
+        let follow = tls.clone().zip(settings.tls.clone());
         let max_connections = settings.max_connections.max(1);
-        let serving = Arc::new(Serving { settings, handler, certificates });
+        let serving = Arc::new(Serving { settings, handler, tls });
         let mut senders = Vec::new();
         for worker in 0..workers {
             let (sender, arrivals) = mpsc::unbounded_channel();
@@ -89,8 +91,8 @@ impl Server {
                 let listener = TcpListener::from_std(listener);
                 let _ = tell.send(listener.as_ref().err().map(ToString::to_string));
                 let Ok(listener) = listener else { return };
-                if let Some((certificates, settings)) = follow {
-                    tokio::spawn(certificates.follow(settings));
+                if let Some((acceptor, files)) = follow {
+                    tokio::spawn(tls::follow(acceptor, files));
                 }
                 Acceptor { listener, workers: senders, everyone, max_connections }.run(stopped).await;
                 let _ = gone.send(());

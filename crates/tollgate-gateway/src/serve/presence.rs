@@ -86,8 +86,8 @@ impl Everyone {
             head_since: AtomicU64::new(0),
             stuck_since: AtomicU64::new(0),
             look: AtomicBool::new(false),
-            tunnel: AtomicBool::new(false),
             going: AtomicBool::new(false),
+            finishing: AtomicBool::new(false),
             waker: Mutex::default(),
         });
         let mut present = crew.present.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,9 +131,9 @@ pub(super) struct Presence {
     stuck_since: AtomicU64,
     /// A time was marked that the timer may not know of.
     look: AtomicBool,
-    /// It is not HTTP any more.
-    tunnel: AtomicBool,
     going: AtomicBool,
+    /// No other request is to be waited for.
+    finishing: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -190,12 +190,12 @@ impl Presence {
         }
     }
 
-    pub(super) fn set_tunnel(&self) {
-        self.tunnel.store(true, Relaxed);
+    pub(super) fn finish(&self) {
+        self.finishing.store(true, Relaxed);
     }
 
-    pub(super) fn is_tunnel(&self) -> bool {
-        self.tunnel.load(Relaxed)
+    pub(super) fn is_finishing(&self) -> bool {
+        self.finishing.load(Relaxed)
     }
 
     pub(super) fn is_going(&self) -> bool {

@@ -1,7 +1,8 @@
 //! How requests are accepted: plain values.
 
 use super::handler::Observer;
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
+use tollgate_net::{TlsError, TlsFiles};
 
 /// How requests are accepted.
 #[derive(Clone)]
@@ -12,8 +13,8 @@ pub struct Settings {
     /// How many connections may be open. At so many no more are accepted until one closes; the others wait in the
     /// listener's backlog.
     pub max_connections: usize,
-    /// TLS; in clear without.
-    pub tls: Option<TlsSettings>,
+    /// TLS; in clear without. The files are watched, and a changed pair is used from then on; a bad one is not.
+    pub tls: Option<TlsFiles>,
     /// What clients may send, and how slowly.
     pub limits: Limits,
     /// The same for HTTP/2.
@@ -45,15 +46,6 @@ impl fmt::Debug for Settings {
             .field("http2", &self.http2)
             .finish_non_exhaustive()
     }
-}
-
-/// Files in PEM. They are looked at every few seconds, and a changed pair is used from then on; a bad one is not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// The certificate and those that vouch for it.
-    pub cert: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
 }
 
 /// What a client may send, and how slowly.
@@ -125,11 +117,6 @@ pub enum ServeError {
         reason: String,
     },
     /// The certificate or its key cannot be used.
-    #[error("{file}: {reason}")]
-    Tls {
-        /// Which file.
-        file: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }

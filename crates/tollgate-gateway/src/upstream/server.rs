@@ -107,7 +107,8 @@ impl Server {
         }
         match self.take() {
             Some(connection) => Ok(Line::Http1(connection)),
-            None => self.fresh(offer).await,
+            // Seldom, and large: in a box, so that a request is no larger for it.
+            None => Box::pin(self.fresh(offer)).await,
         }
     }
 

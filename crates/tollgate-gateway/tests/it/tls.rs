@@ -9,7 +9,8 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use tollgate_gateway::{ServerSettings, Settings, TlsSettings, Upstream, UpstreamSettings};
+use tollgate_gateway::{ServerSettings, Settings, Upstream, UpstreamSettings};
+use tollgate_net::TlsFiles;
 
 struct Files(PathBuf);
 
@@ -20,8 +21,8 @@ impl Files {
         Self(path)
     }
 
-    fn write(&self, pair: &CertifiedKey<KeyPair>) -> TlsSettings {
-        let settings = TlsSettings { cert: self.0.join("cert.pem"), key: self.0.join("key.pem") };
+    fn write(&self, pair: &CertifiedKey<KeyPair>) -> TlsFiles {
+        let settings = TlsFiles { cert: self.0.join("cert.pem"), key: self.0.join("key.pem") };
         std::fs::write(&settings.cert, pair.cert.pem()).expect("written");
         std::fs::write(&settings.key, pair.signing_key.serialize_pem()).expect("written");
         settings
@@ -38,7 +39,7 @@ fn pair(name: &str) -> CertifiedKey<KeyPair> {
     generate_simple_self_signed([name.to_owned()]).expect("a certificate")
 }
 
-fn with_tls(tls: TlsSettings) -> Settings {
+fn with_tls(tls: TlsFiles) -> Settings {
     let mut settings = settings();
     settings.tls = Some(tls);
     settings

@@ -35,6 +35,16 @@ fn told(policies: &Policies, statuses: &[Status]) -> HeaderMap {
     headers
 }
 
+fn in_lines(policies: &Policies, statuses: &[Status]) -> String {
+    let mut lines = Vec::new();
+    policies.allow_in_lines(policies.all(statuses), None, &mut lines);
+    String::from_utf8(lines).unwrap()
+}
+
+fn lines_of(headers: &HeaderMap) -> String {
+    headers.iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap())).collect()
+}
+
 fn policy(limit: impl Into<Limit>) -> String {
     Policy::of("x", &limit.into()).field().to_str().unwrap().to_owned()
 }
@@ -85,6 +95,10 @@ fn a_layer_in_front_of_one_that_refuses_names_no_later_time() {
     policies.allow(policies.all(&[status(36_000), status(5)]), &mut headers);
     assert_eq!(headers["ratelimit"], r#""day";r=1, "burst";r=1;t=5"#);
     assert_eq!(headers["retry-after"], "5");
+    let mut lines = Vec::new();
+    let statuses = [status(36_000), status(5)];
+    policies.allow_in_lines(policies.all(&statuses), headers.get("retry-after"), &mut lines);
+    assert!(String::from_utf8(lines).unwrap().ends_with("ratelimit: \"day\";r=1, \"burst\";r=1;t=5\r\n"));
 }
 
 #[test]
@@ -92,6 +106,7 @@ fn nothing_charged_tells_nothing() {
     for style in [HeaderStyle::Draft10, HeaderStyle::XRateLimit, HeaderStyle::None] {
         assert!(told(&Policies::new(style, []), &[]).is_empty());
         assert!(told(&Policies::new(style, [Policy::new("a", 1)]), &[]).is_empty());
+        assert!(in_lines(&Policies::new(style, [Policy::new("a", 1)]), &[]).is_empty());
     }
 }
 
@@ -207,6 +222,7 @@ proptest! {
         let (policies, statuses): (Vec<_>, Vec<_>) = set.into_iter().unzip();
         let policies = Policies::new(HeaderStyle::Draft10, policies);
         let headers = told(&policies, &statuses);
+        prop_assert_eq!(in_lines(&policies, &statuses), lines_of(&headers));
 
         let written = items(&headers, "ratelimit-policy");
         prop_assert_eq!(written.len(), policies.policies().len());

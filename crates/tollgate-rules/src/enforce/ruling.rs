@@ -20,11 +20,11 @@ pub struct Ruling<P> {
     /// Whether it may go on.
     pub outcome: Outcome,
     /// How every charge of the set stands, in file order.
-    pub stands: SmallVec<[Stand; 4]>,
+    pub stands: Vec<Stand>,
     /// What shadow rules would have said.
-    pub shadows: SmallVec<[Shadow; 2]>,
+    pub shadows: Vec<Shadow>,
     /// What it holds until it is done.
-    pub permits: SmallVec<[P; 1]>,
+    pub permits: Vec<P>,
 }
 
 /// Whether a request may go on.
@@ -176,8 +176,8 @@ impl<S: Store> Manner<S> for AtOnce {
 
 impl<S: Enter> Edition<S> {
     /// Rules on a request, charging what it costs; comes back when its turn has come.
-    pub async fn rule(&self, found: &Found<'_, '_>, body: Body) -> Ruling<S::Permit> {
-        self.decide::<InTurn>(found, body).await
+    pub fn rule(&self, found: &Found<'_, '_>, body: Body) -> impl Future<Output = Ruling<S::Permit>> + Send {
+        self.decide::<InTurn>(found, body)
     }
 }
 
@@ -191,9 +191,9 @@ impl<S: Store> Edition<S> {
     async fn decide<M: Manner<S>>(&self, found: &Found<'_, '_>, body: Body) -> Ruling<M::Permit> {
         let mut ruling = Ruling {
             outcome: Outcome::Pass { waited: Duration::ZERO },
-            stands: SmallVec::new(),
-            shadows: SmallVec::new(),
-            permits: SmallVec::new(),
+            stands: Vec::new(),
+            shadows: Vec::new(),
+            permits: Vec::new(),
         };
         // The global switch: nothing is refused, and no store is touched.
         if !self.program.file().enabled {
@@ -225,7 +225,8 @@ impl<S: Store> Edition<S> {
             }
         }
         for rule in found.rules().iter().filter(|rule| self.is_shadow(**rule)) {
-            self.shadow::<M>(found, *rule, body, &mut ruling).await;
+            // In a box, so that a request without shadows is no larger for them.
+            Box::pin(self.shadow::<M>(found, *rule, body, &mut ruling)).await;
         }
         ruling
     }
@@ -343,7 +344,7 @@ impl Gathered<'_> {
         self.keys.iter().map(KeyValues::texts).collect()
     }
 
-    fn stands(&self, status: &SetStatus) -> SmallVec<[Stand; 4]> {
+    fn stands(&self, status: &SetStatus) -> Vec<Stand> {
         let stand = |(Due { charge, units, own }, status): (&Due<'_>, &Status)| Stand {
             charge: charge.id,
             own: *own,

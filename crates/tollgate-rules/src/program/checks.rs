@@ -132,6 +132,7 @@ impl Same {
 pub(super) struct Checks {
     list: Vec<Check>,
     known: Map<(SubjectId, Same), CheckId>,
+    any_time: bool,
 }
 
 impl Checks {
@@ -151,6 +152,7 @@ impl Checks {
     }
 
     pub(super) fn add_time(&mut self, id: SubjectId, span: &TimeSpan) -> CheckId {
+        self.any_time = true;
         self.add_new(id, Same::Time(format!("{span:?}")), || Test::Time(Span::new(span)))
     }
 
@@ -165,6 +167,11 @@ impl Checks {
 
     pub(super) fn finish(&mut self) {
         self.known = Map::default();
+    }
+
+    /// Whether the time is asked for.
+    pub(super) const fn any_time(&self) -> bool {
+        self.any_time
     }
 
     pub(super) fn count(&self) -> usize {

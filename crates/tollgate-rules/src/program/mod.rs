@@ -235,6 +235,12 @@ impl Program {
         &self.inline
     }
 
+    /// Whether any condition asks what time it is. Where none does, a request's `at` is never looked at.
+    #[must_use]
+    pub fn asks_time(&self) -> bool {
+        self.questions.checks.any_time()
+    }
+
     /// Which of a named limit's overrides holds for a key, by its place; `None`: the limit's own numbers do.
     #[must_use]
     pub fn override_of(&self, named: usize, key: Key<'_>) -> Option<usize> {

@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::io::poll_read_buf;
 
 /// What a read asks for at first; a body that fills it makes it grow.
-const SMALL_READ: usize = 4 << 10;
+const SMALL_READ: usize = 16 << 10;
 /// What a read asks for at most.
 const LARGE_READ: usize = 64 << 10;
 

@@ -4,11 +4,10 @@
 use super::{exchange::Exchange, exchange::Failed, head::Framing};
 use crate::{
     body::BodyError,
-    chunks::{Chunks, Piece},
+    chunks::{self, Chunks, Piece},
     upstream::server::Server,
 };
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
 use std::{
     sync::Arc,
@@ -125,7 +124,8 @@ impl Download {
                         Piece::Trailers(n) => trailers.extend_from_slice(&self.rest.split_to(n)),
                         Piece::End(n) => {
                             trailers.extend_from_slice(&self.rest.split_to(n));
-                            let trailers = parse_trailers(trailers)?;
+                            let trailers = chunks::trailers(trailers)
+                                .map_err(|_| BodyError::Upstream { reason: "its trailers are malformed" })?;
                             self.finish();
                             return Ok(Some(trailers.map(Frame::trailers)));
                         }
@@ -167,29 +167,4 @@ impl Download {
             exchange.finish(self.keep, &self.server);
         }
     }
-}
-
-/// Trailers with the empty line that ends them; none if there is no more than that.
-fn parse_trailers(bytes: &[u8]) -> Result<Option<HeaderMap>, BodyError> {
-    if bytes.len() <= 2 {
-        return Ok(None);
-    }
-    let broken = |_| BodyError::Upstream { reason: "its trailers are malformed" };
-    let mut slots = [httparse::EMPTY_HEADER; 32];
-    let httparse::Status::Complete((_, fields)) =
-        httparse::parse_headers(bytes, &mut slots).map_err(broken)?
-    else {
-        return Ok(None);
-    };
-    let mut trailers = HeaderMap::with_capacity(fields.len());
-    for field in fields {
-        let reason = "its trailers are malformed";
-        let name =
-            HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| BodyError::Upstream { reason })?;
-        let value = HeaderValue::from_bytes(field.value).map_err(|_| BodyError::Upstream { reason })?;
-        if crate::forward::may_trail(&name) {
-            trailers.append(name, value);
-        }
-    }
-    Ok(Some(trailers))
 }

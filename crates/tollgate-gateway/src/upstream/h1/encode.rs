@@ -4,9 +4,12 @@
 //! from what the body is.
 
 use super::exchange::Outbound;
-use crate::forward::Told;
+use crate::{
+    forward::Told,
+    outgoing::{decimal, line},
+};
 use bytes::{BufMut, BytesMut};
-use http::{HeaderName, HeaderValue, Method, header};
+use http::{Method, header};
 
 /// How the body of a request is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,52 +54,4 @@ pub(super) fn request(out: &mut BytesMut, request: &Outbound<'_>, framing: Frami
         Framing::Chunked => out.put_slice(b"transfer-encoding: chunked\r\n"),
     }
     out.put_slice(b"\r\n");
-}
-
-pub(super) fn line(out: &mut BytesMut, name: &HeaderName, value: &HeaderValue) {
-    out.put_slice(name.as_str().as_bytes());
-    out.put_slice(b": ");
-    out.put_slice(value.as_bytes());
-    out.put_slice(b"\r\n");
-}
-
-fn decimal(out: &mut BytesMut, number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut left = number;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    out.put_slice(&digits[at..]);
-}
-
-/// The line before a chunk of so many bytes.
-pub(super) fn chunk_size(out: &mut BytesMut, size: usize) {
-    let digits = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
-    for i in (0..digits).rev() {
-        out.put_u8(b"0123456789abcdef"[size >> (4 * i) & 15]);
-    }
-    out.put_slice(b"\r\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers() {
-        for number in [0_usize, 1, 9, 10, 15, 16, 255, 256, 65_535, 1 << 40] {
-            let mut out = BytesMut::new();
-            decimal(&mut out, number as u64);
-            assert_eq!(out, number.to_string().as_bytes());
-            let mut out = BytesMut::new();
-            chunk_size(&mut out, number);
-            assert_eq!(out, format!("{number:x}\r\n").as_bytes());
-        }
-    }
 }

@@ -194,12 +194,13 @@ impl Exchange {
         };
         if self.upload.is_done() && whole == Some(rest.len() as u64) {
             self.finish(keep, server);
-            return Answer::Response(response.map(|()| Body::full(rest)));
+            return Answer::Response(response.map(|()| Body::full(rest).passing(head.passed)));
         }
         let silence = self.timeout;
         self.connection.deadline.set(Instant::now() + silence);
         let download = Download::new(self, head.framing, rest, keep, server.clone(), silence);
-        Answer::Response(response.map(|()| Body::http1(Box::new(download))))
+        let body = Body::http1(Box::new(download)).passing(head.passed);
+        Answer::Response(response.map(|()| body))
     }
 
     /// Gives the connection back, if it may be used again.

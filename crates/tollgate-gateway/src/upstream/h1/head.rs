@@ -1,11 +1,12 @@
 //! The head of an answer: parsed, checked, and already put right for the next hop.
 //!
-//! Values share the memory that was read; nothing is copied. Headers that belong to this hop (RFC 9110, 7.6.1) are read
-//! here and not passed on, which saves taking them out again.
+//! Headers that belong to this hop (RFC 9110, 7.6.1) are read here and not passed on. Of the others only those are put into a map that
+//! the gateway may look at or replace; the rest stay lines (see `passed`).
 //!
 //! Refused, since the next hop might read them differently: `Content-Length` beside `Transfer-Encoding`, lengths that
 //! differ or are no plain number, any transfer coding but `chunked`, folded lines, a head above 64 KiB or 128 headers.
 
+use crate::passed::Passed;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::{mem::MaybeUninit, time::Duration};
@@ -17,6 +18,7 @@ pub(super) const LONGEST_HEAD: usize = 64 << 10;
 pub(super) struct Head {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
+    pub(super) passed: Passed,
     pub(super) framing: Framing,
     /// Whether the server keeps the connection, as far as it says.
     pub(super) keep_alive: bool,
@@ -49,24 +51,79 @@ pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Option<Head>, &'st
         Err(_) => return Err("the head of the answer is malformed"),
     };
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or("no such status")?;
-    let mut reading = Reading::new(parsed.headers.len(), parsed.version == Some(1));
-    for field in parsed.headers.iter() {
-        let name =
-            HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| "a header's name is malformed")?;
-        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value))
-            .map_err(|_| "a header's value is malformed")?;
-        reading.take(name, value)?;
+    let fields = &*parsed.headers;
+    let place = |field: &httparse::Header<'_>| field.name.as_ptr() as usize - bytes.as_ptr() as usize;
+    let ends_well = |end: usize| bytes[..end].ends_with(b"\r\n");
+    // What is not as everybody writes it is written anew.
+    let usual = status != StatusCode::SWITCHING_PROTOCOLS && ends_well(length);
+    let mut reading = Reading::new(bytes.slice(..length), parsed.version == Some(1));
+    for (at, field) in fields.iter().enumerate() {
+        let kind = Kind::of(field.name);
+        match kind {
+            Kind::Length => reading.length(field.value)?,
+            Kind::Connection => reading.connection(field.value)?,
+            Kind::ForNobody => {}
+            Kind::ForUs | Kind::Date | Kind::ForTheClient => {
+                let end = fields.get(at + 1).map_or(length - 2, place);
+                if kind != Kind::ForUs && usual && ends_well(end) {
+                    reading.passed.dated |= kind == Kind::Date;
+                    reading.passed.push(place(field)..end);
+                    continue;
+                }
+                let name = HeaderName::from_bytes(field.name.as_bytes())
+                    .map_err(|_| "a header's name is malformed")?;
+                let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value))
+                    .map_err(|_| "a header's value is malformed")?;
+                reading.take(name, value)?;
+            }
+        }
     }
     reading.finish(status, method, length).map(Some)
 }
 
+/// Whom a header concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Length,
+    Connection,
+    /// It belongs to this hop and says nothing that is needed.
+    ForNobody,
+    /// It belongs to this hop, or the gateway may look at it or replace it.
+    ForUs,
+    Date,
+    ForTheClient,
+}
+
+impl Kind {
+    /// By the first letter and the length, which tell most names from those that are looked for.
+    fn of(name: &str) -> Self {
+        let is = |other: &str, kind: Self| {
+            if name.eq_ignore_ascii_case(other) { kind } else { Self::ForTheClient }
+        };
+        match (name.as_bytes().first().map_or(0, u8::to_ascii_lowercase), name.len()) {
+            (b'c', 10) => is("connection", Self::Connection),
+            (b'c', 14) => is("content-length", Self::Length),
+            (b'd', 4) => is("date", Self::Date),
+            (b'k', 10) => is("keep-alive", Self::ForUs),
+            (b'p', 16) => is("proxy-connection", Self::ForNobody),
+            (b'r', 11) => is("retry-after", Self::ForUs),
+            (b't', 2) => is("te", Self::ForNobody),
+            (b't', 7) => is("trailer", Self::ForNobody),
+            (b't', 17) => is("transfer-encoding", Self::ForUs),
+            (b'u', 7) => is("upgrade", Self::ForUs),
+            (b'x', 12..) if name.as_bytes()[..12].eq_ignore_ascii_case(b"x-ratelimit-") => Self::ForUs,
+            _ => Self::ForTheClient,
+        }
+    }
+}
+
 struct Reading {
     headers: HeaderMap,
+    passed: Passed,
     version_1_1: bool,
     keep_alive: bool,
     keep_for: Option<Duration>,
-    /// As a number and as it was written.
-    length: Option<(u64, HeaderValue)>,
+    length: Option<u64>,
     chunked: bool,
     /// Headers that `Connection` names.
     named: Vec<HeaderName>,
@@ -74,13 +131,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(count: usize, version_1_1: bool) -> Self {
-        // A few more: the gateway adds its own.
-        let headers = HeaderMap::with_capacity(count + 4);
+    fn new(head: Bytes, version_1_1: bool) -> Self {
         let (named, upgrade) = (Vec::new(), None);
         let keep_alive = version_1_1;
         Self {
-            headers,
+            headers: HeaderMap::new(),
+            passed: Passed::new(head),
             version_1_1,
             keep_alive,
             keep_for: None,
@@ -93,25 +149,15 @@ impl Reading {
 
     fn take(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), &'static str> {
         match name {
-            header::CONTENT_LENGTH => {
-                let length = plain_number(value.as_bytes()).ok_or("the length of the answer is no number")?;
-                if self.length.as_ref().is_some_and(|(other, _)| *other != length) {
-                    return Err("the answer has two lengths");
-                }
-                self.length = Some((length, value));
-            }
             header::TRANSFER_ENCODING => {
                 if self.chunked || !self.version_1_1 || !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
                     return Err("the answer has a transfer coding other than chunked");
                 }
                 self.chunked = true;
             }
-            header::CONNECTION => self.connection(&value)?,
             header::UPGRADE => self.upgrade = Some(value),
-            header::TE | header::TRAILER => {}
             _ => match name.as_str() {
                 "keep-alive" => self.keep_for = keep_for(value.as_bytes()),
-                "proxy-connection" => {}
                 _ => {
                     self.headers.append(name, value);
                 }
@@ -120,8 +166,17 @@ impl Reading {
         Ok(())
     }
 
-    fn connection(&mut self, value: &HeaderValue) -> Result<(), &'static str> {
-        let text = value.to_str().map_err(|_| "the Connection header is malformed")?;
+    fn length(&mut self, value: &[u8]) -> Result<(), &'static str> {
+        let length = plain_number(value).ok_or("the length of the answer is no number")?;
+        if self.length.is_some_and(|other| other != length) {
+            return Err("the answer has two lengths");
+        }
+        self.length = Some(length);
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &[u8]) -> Result<(), &'static str> {
+        let text = str::from_utf8(value).map_err(|_| "the Connection header is malformed")?;
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             if word.eq_ignore_ascii_case("close") {
                 self.keep_alive = false;
@@ -140,6 +195,9 @@ impl Reading {
         if self.chunked && self.length.is_some() {
             return Err("the answer has a length and a transfer coding");
         }
+        if !self.named.is_empty() {
+            std::mem::take(&mut self.passed).unpack(&mut self.headers);
+        }
         for name in &self.named {
             self.headers.remove(name);
         }
@@ -149,16 +207,17 @@ impl Reading {
             || method == Method::HEAD;
         let framing = match &self.length {
             _ if bodiless => Framing::None,
-            Some((length, _)) => Framing::Length(*length),
+            Some(length) => Framing::Length(*length),
             None if self.chunked => Framing::Chunked,
             None => Framing::UntilClose,
         };
-        // The length is the client's to know, also of what HEAD or 304 do not bring.
-        if let Some((_, length)) = self.length
+        // The length of what comes is told by whoever sends it on; that of what HEAD or 304 do not bring is told here.
+        if let Some(length) = self.length
+            && framing == Framing::None
             && status != StatusCode::NO_CONTENT
             && !status.is_informational()
         {
-            self.headers.insert(header::CONTENT_LENGTH, length);
+            self.headers.insert(header::CONTENT_LENGTH, length.into());
         }
         if status == StatusCode::SWITCHING_PROTOCOLS
             && let Some(upgrade) = self.upgrade
@@ -167,7 +226,8 @@ impl Reading {
             self.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         }
         let keep_alive = self.keep_alive && framing != Framing::UntilClose;
-        Ok(Head { status, headers: self.headers, framing, keep_alive, keep_for: self.keep_for, length })
+        let Self { headers, passed, keep_for, .. } = self;
+        Ok(Head { status, headers, passed, framing, keep_alive, keep_for, length })
     }
 }
 
@@ -199,7 +259,9 @@ mod tests {
     }
 
     fn good(text: &str) -> Head {
-        head(text).expect("a good head").expect("a whole head")
+        let mut head = head(text).expect("a good head").expect("a whole head");
+        std::mem::take(&mut head.passed).unpack(&mut head.headers);
+        head
     }
 
     #[test]
@@ -207,7 +269,7 @@ mod tests {
         let head = good("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nKeep-Alive: timeout=5, max=9\r\n\r\nhello");
         assert_eq!((head.framing, head.keep_alive, head.length), (Framing::Length(5), true, 68));
         assert_eq!(head.keep_for, Some(Duration::from_secs(4)));
-        assert_eq!(head.headers.len(), 1);
+        assert!(head.headers.is_empty());
         let head = good("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nConnection: close\r\n\r\n");
         assert_eq!((head.framing, head.keep_alive, head.headers.len()), (Framing::Chunked, false, 0));
         let head = good("HTTP/1.0 200 OK\r\n\r\n");
@@ -215,7 +277,11 @@ mod tests {
         let head = good("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n");
         assert_eq!((head.framing, head.keep_alive), (Framing::Length(0), true));
         let head = good("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
-        assert_eq!(head.framing, Framing::None);
+        assert_eq!(
+            (head.framing, head.headers.len()),
+            (Framing::None, 1),
+            "the length of what does not come is told"
+        );
         assert!(matches!(self::head("HTTP/1.1 200 OK\r\nA: b\r\n"), Ok(None)));
     }
 
@@ -226,7 +292,7 @@ mod tests {
              TE: trailers\r\nTrailer: x\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n",
         );
         let names: Vec<_> = head.headers.keys().map(HeaderName::as_str).collect();
-        assert_eq!(names, ["x-end", "content-length"]);
+        assert_eq!(names, ["x-end"]);
     }
 
     #[test]

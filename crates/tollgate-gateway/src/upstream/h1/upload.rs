@@ -1,23 +1,16 @@
 //! A request on its way to a server: head and body written as fast as the server takes them, and no faster than the
 //! client sends them. At most one frame of the body is held.
 
-use super::{
-    connection::Connection,
-    encode::{self, Framing},
-};
-use crate::{body::BodyError, request::RequestBody, upstream::stream::Stream};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use super::{connection::Connection, encode::Framing};
+use crate::{body::BodyError, outgoing::Outgoing, request::RequestBody};
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body as _, Frame};
 use std::{
-    io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll, ready},
 };
 use tokio::io::AsyncWrite;
-
-/// Frames up to this size are copied behind the head, so that a small request is one write.
-const COPIED: usize = 4 << 10;
 
 pub(super) struct Upload {
     body: RequestBody,
@@ -41,14 +34,6 @@ enum Stage {
     Stuck,
 }
 
-/// Bytes on their way: a buffer, then a frame that was not copied, then what ends its chunk.
-#[derive(Default)]
-struct Outgoing {
-    head: BytesMut,
-    data: Bytes,
-    tail: &'static [u8],
-}
-
 /// Why a request could not be sent to its end.
 pub(super) enum Stopped {
     Client(BodyError),
@@ -64,7 +49,7 @@ impl Upload {
             _ if expect_continue => Stage::Expecting,
             _ => Stage::Sending,
         };
-        let out = Outgoing { head, ..Outgoing::default() };
+        let out = Outgoing::new(head);
         Self { body, framing, left, stage, out, written: 0 }
     }
 
@@ -112,7 +97,7 @@ impl Upload {
     ) -> Poll<Result<(), Stopped>> {
         loop {
             while !self.out.is_empty() {
-                match ready!(self.out.poll_write(&mut connection.stream, context)) {
+                match ready!(self.out.poll_write(Pin::new(&mut connection.stream), context)) {
                     Ok(0) | Err(_) => return Poll::Ready(Err(Stopped::Server)),
                     Ok(written) => self.written += written as u64,
                 }
@@ -143,19 +128,13 @@ impl Upload {
             return Ok(());
         }
         if self.framing == Framing::Chunked {
-            encode::chunk_size(&mut self.out.head, data.len());
-            self.out.tail = b"\r\n";
+            self.out.put_chunk(data);
         } else {
             self.left = self.left.checked_sub(data.len() as u64).ok_or(Stopped::Client(BodyError::Client))?;
             if self.left == 0 {
                 self.stage = Stage::Closing;
             }
-        }
-        if data.len() <= COPIED {
-            self.out.head.put_slice(&data);
-            self.out.head.put_slice(std::mem::take(&mut self.out.tail));
-        } else {
-            self.out.data = data;
+            self.out.put(data);
         }
         Ok(())
     }
@@ -165,47 +144,9 @@ impl Upload {
             return Err(Stopped::Client(BodyError::Client));
         }
         if self.framing == Framing::Chunked {
-            self.out.head.put_slice(b"0\r\n");
-            for (name, value) in trailers.into_iter().flatten() {
-                if crate::forward::may_trail(name) {
-                    encode::line(&mut self.out.head, name, value);
-                }
-            }
-            self.out.head.put_slice(b"\r\n");
+            self.out.end_chunks(trailers);
         }
         self.stage = Stage::Closing;
         Ok(())
-    }
-}
-
-impl Outgoing {
-    fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.data.is_empty() && self.tail.is_empty()
-    }
-
-    fn poll_write(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let stream = Pin::new(stream);
-        let written = if self.data.is_empty() && self.tail.is_empty() {
-            ready!(stream.poll_write(context, &self.head))?
-        } else {
-            let parts = [IoSlice::new(&self.head), IoSlice::new(&self.data), IoSlice::new(self.tail)];
-            ready!(stream.poll_write_vectored(context, &parts))?
-        };
-        self.advance(written);
-        Poll::Ready(Ok(written))
-    }
-
-    fn advance(&mut self, written: usize) {
-        let here = written.min(self.head.len());
-        if here == self.head.len() {
-            // Keeps the memory from its start.
-            self.head.clear();
-        } else {
-            self.head.advance(here);
-        }
-        let rest = written - here;
-        let here = rest.min(self.data.len());
-        self.data.advance(here);
-        self.tail = &self.tail[rest - here..];
     }
 }

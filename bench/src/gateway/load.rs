@@ -1,0 +1,105 @@
+//! 64 connections that are kept alive and always ask.
+
+use super::{
+    servers::{self, LARGE, Metrics, PAGE, SMALL, Tollgate, spent},
+    wrk,
+};
+use crate::{
+    effort::Effort,
+    report::{Report, Target},
+    rows::{self, Row},
+};
+use std::{net::SocketAddr, path::Path};
+
+const OURS: &str = "ours";
+const NGINX: &str = "nginx";
+const WITHOUT: &str = "without metrics";
+
+/// What is told of a run, in the order of a subject's figures.
+const FIGURES: [(&str, &str, Option<Target>); 5] = [
+    ("requests a second", "requests/s", Some(Target::Times(0.9))),
+    ("p50", "us", None),
+    ("p99", "us", Some(Target::Ratio(1.1))),
+    ("p99.9", "us", None),
+    ("processor time", "us/request", Some(Target::Ratio(1.1))),
+];
+const PROCESSOR: usize = FIGURES.len() - 1;
+
+/// What metrics may cost, of requests a second and of processor time.
+const METRICS: [(usize, Target); 2] = [(0, Target::Times(0.97)), (PROCESSOR, Target::Ratio(1.03))];
+
+/// What is asked for.
+const LOADS: [(&str, &str); 3] = [("small response", SMALL), ("10 KiB", PAGE.0), ("1 MiB", LARGE.0)];
+
+/// The names of all rows.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    let rows = LOADS.iter().flat_map(|(name, _)| against_nginx(name)).chain(of_metrics());
+    rows.map(|row| row.name)
+}
+
+fn against_nginx(name: &str) -> Vec<Row> {
+    let row = |(figure, (told, unit, target)): (usize, &(&str, &'static str, Option<Target>))| Row {
+        name: format!("gateway, {name}, {told}, nginx with limit_req"),
+        unit,
+        ours: OURS.to_owned(),
+        peer: NGINX.to_owned(),
+        figure,
+        target: *target,
+    };
+    FIGURES.iter().enumerate().map(row).collect()
+}
+
+fn of_metrics() -> Vec<Row> {
+    let row = |(figure, target): (usize, Target)| Row {
+        name: format!("gateway, small response, {}, without metrics", FIGURES[figure].0),
+        unit: FIGURES[figure].1,
+        ours: OURS.to_owned(),
+        peer: WITHOUT.to_owned(),
+        figure,
+        target: Some(target),
+    };
+    METRICS.into_iter().map(row).collect()
+}
+
+pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
+    let names: Vec<String> = names().collect();
+    if !report.wants_any(&names) {
+        return;
+    }
+    let upstream = servers::upstream();
+    let nginx = servers::peer(upstream.address());
+    let directory = nginx.directory();
+    let ours = Tollgate::start(binary, directory, upstream.address(), Metrics::Kept);
+    let without = Tollgate::start(binary, directory, upstream.address(), Metrics::Not);
+    let worker = servers::worker_of(&nginx);
+    let subject = |name: &str| match name {
+        NGINX => (nginx.address(), worker),
+        WITHOUT => (without.address, without.pid()),
+        _ => (ours.address, ours.pid()),
+    };
+    for (name, path) in LOADS {
+        let rows = against_nginx(name);
+        if report.wants_any(rows.iter().map(|row| &row.name)) {
+            let ask = |who: &str| figures(directory, subject(who), path, effort.gateway_seconds);
+            for who in [OURS, NGINX] {
+                ask(who);
+            }
+            rows::measure(report, effort.gateway_rounds, rows, ask);
+        }
+    }
+    let rows = of_metrics();
+    if report.wants_any(rows.iter().map(|row| &row.name)) {
+        let ask = |who: &str| figures(directory, subject(who), SMALL, effort.gateway_seconds);
+        for who in [OURS, WITHOUT] {
+            ask(who);
+        }
+        // A few hundredths are looked for, where a round is off by as much.
+        rows::measure(report, 2 * effort.gateway_rounds, rows, ask);
+    }
+}
+
+fn figures(directory: &Path, (address, pid): (SocketAddr, u32), path: &str, seconds: usize) -> Vec<f64> {
+    let (seen, spent) = spent(pid, || wrk::run(directory, address, path, seconds));
+    let each = spent.as_nanos() as f64 / 1e3 / seen.requests;
+    vec![seen.a_second, seen.median, seen.slow, seen.slowest, each]
+}

@@ -1,0 +1,263 @@
+//! The body of a request on its way in.
+//!
+//! The connection's task reads, and only when somebody wants a frame; whoever handles the request takes it out at the other end, the
+//! [`Inlet`], which may be in another task. One frame at most lies between them.
+
+use super::{head::Framing, wire::Wire};
+use crate::{
+    body::BodyError,
+    chunks::{self, Chunks, Piece},
+};
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+use tokio::io::AsyncWrite;
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// What may be thrown away of a body that nobody wants, so that its connection can be kept.
+const NOT_WORTH_CLOSING: usize = 64 << 10;
+
+/// The end that reads.
+pub(super) struct Intake {
+    between: Arc<Mutex<Between>>,
+    left: Left,
+    /// What is still to be said before the client sends its body.
+    invitation: &'static [u8],
+    invited: bool,
+    done: bool,
+}
+
+enum Left {
+    Length(u64),
+    Chunked { chunks: Chunks, trailers: BytesMut },
+}
+
+/// The end that is read from.
+pub(crate) struct Inlet {
+    between: Arc<Mutex<Between>>,
+    /// How much is to come, where that is known.
+    left: Option<u64>,
+}
+
+#[derive(Default)]
+struct Between {
+    frame: Option<Frame<Bytes>>,
+    ended: bool,
+    failed: bool,
+    wanted: bool,
+    dropped: bool,
+    reader: Option<Waker>,
+    feeder: Option<Waker>,
+}
+
+/// How reading went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fed {
+    /// There is something new at the other end.
+    Some,
+    /// Not now.
+    Pending,
+    /// The client is gone.
+    Gone,
+}
+
+enum Piecemeal {
+    Frame(Frame<Bytes>),
+    End(Option<HeaderMap>),
+    More,
+}
+
+impl Intake {
+    /// Both ends. `framing` is not `None`.
+    pub(super) fn new(framing: Framing, expects: bool) -> (Self, Inlet) {
+        let between = Arc::<Mutex<Between>>::default();
+        let left = match framing {
+            Framing::Chunked => Left::Chunked { chunks: Chunks::new(), trailers: BytesMut::new() },
+            Framing::Length(length) => Left::Length(length),
+            Framing::None => Left::Length(0),
+        };
+        let known = if let Left::Length(length) = left { Some(length) } else { None };
+        let invitation = if expects { CONTINUE } else { b"" };
+        let inlet = Inlet { between: between.clone(), left: known };
+        (Self { between, left, invitation, invited: !expects, done: false }, inlet)
+    }
+
+    /// Whether all of it was read.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// An answer has begun: it is too late to ask for the body.
+    pub(super) fn answered(&mut self) {
+        self.invitation = b"";
+    }
+
+    /// Reads on, where a frame is wanted.
+    pub(super) fn feed(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> Fed {
+        {
+            let mut between = lock(&self.between);
+            if between.dropped || between.failed {
+                return Fed::Pending;
+            }
+            if !between.wanted || between.frame.is_some() {
+                between.feeder = Some(context.waker().clone());
+                return Fed::Pending;
+            }
+        }
+        while !self.invitation.is_empty() {
+            self.invited = true;
+            match Pin::new(&mut wire.gate).poll_write(context, self.invitation) {
+                Poll::Ready(Ok(written @ 1..)) => self.invitation = &self.invitation[written..],
+                Poll::Ready(_) => return Fed::Gone,
+                Poll::Pending => return Fed::Pending,
+            }
+        }
+        if wire.poll_flush(context).is_pending() {
+            return Fed::Pending;
+        }
+        loop {
+            match self.decode(&mut wire.ahead) {
+                Ok(Piecemeal::Frame(frame)) => {
+                    return self.put(context, |between| between.frame = Some(frame));
+                }
+                Ok(Piecemeal::End(trailers)) => {
+                    self.done = true;
+                    return self.put(context, |between| {
+                        between.frame = trailers.map(Frame::trailers);
+                        between.ended = true;
+                    });
+                }
+                Ok(Piecemeal::More) => match wire.poll_fill(context) {
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => {
+                        self.put(context, |between| between.failed = true);
+                        return Fed::Gone;
+                    }
+                    Poll::Pending => return Fed::Pending,
+                },
+                Err(chunks::Broken) => return self.put(context, |between| between.failed = true),
+            }
+        }
+    }
+
+    fn put(&self, context: &Context<'_>, put: impl FnOnce(&mut Between)) -> Fed {
+        let reader = {
+            let mut between = lock(&self.between);
+            put(&mut between);
+            between.wanted = false;
+            between.reader.take()
+        };
+        // Who is polled by this very task is polled next.
+        if let Some(reader) = reader.filter(|reader| !reader.will_wake(context.waker())) {
+            reader.wake();
+        }
+        Fed::Some
+    }
+
+    fn decode(&mut self, ahead: &mut Bytes) -> Result<Piecemeal, chunks::Broken> {
+        loop {
+            match &mut self.left {
+                Left::Length(0) => return Ok(Piecemeal::End(None)),
+                _ if ahead.is_empty() => return Ok(Piecemeal::More),
+                Left::Length(left) => {
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(ahead.len());
+                    *left -= here as u64;
+                    self.done = *left == 0;
+                    return Ok(Piecemeal::Frame(Frame::data(ahead.split_to(here))));
+                }
+                Left::Chunked { chunks, trailers } => match chunks.next(ahead)? {
+                    Piece::Framing(n) => drop(ahead.split_to(n)),
+                    Piece::Data(n) => return Ok(Piecemeal::Frame(Frame::data(ahead.split_to(n)))),
+                    Piece::Trailers(n) => trailers.extend_from_slice(&ahead.split_to(n)),
+                    Piece::End(n) => {
+                        trailers.extend_from_slice(&ahead.split_to(n));
+                        return Ok(Piecemeal::End(chunks::trailers(trailers)?));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Whether anybody may still want something of it.
+    pub(super) fn is_wanted(&self) -> bool {
+        let between = lock(&self.between);
+        !between.dropped && !between.failed && !self.done
+    }
+
+    /// Throws away what is left, where nobody wants it and it is here already; says whether that was all.
+    pub(super) fn discard(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> bool {
+        if !self.invited || lock(&self.between).failed {
+            return false;
+        }
+        let mut thrown = 0;
+        while !self.done && thrown < NOT_WORTH_CLOSING {
+            match self.decode(&mut wire.ahead) {
+                Ok(Piecemeal::Frame(frame)) => thrown += frame.data_ref().map_or(0, Bytes::len),
+                Ok(Piecemeal::End(_)) => self.done = true,
+                Ok(Piecemeal::More) => match wire.poll_fill(context) {
+                    Poll::Ready(Ok(1..)) => {}
+                    _ => return false,
+                },
+                Err(chunks::Broken) => return false,
+            }
+        }
+        self.done
+    }
+}
+
+impl Inlet {
+    pub(crate) fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let mut between = lock(&self.between);
+        if let Some(frame) = between.frame.take() {
+            if let (Some(left), Some(data)) = (&mut self.left, frame.data_ref()) {
+                *left = left.saturating_sub(data.len() as u64);
+            }
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        if between.failed {
+            return Poll::Ready(Some(Err(BodyError::Client)));
+        }
+        if between.ended || self.left == Some(0) {
+            return Poll::Ready(None);
+        }
+        between.wanted = true;
+        between.reader = Some(context.waker().clone());
+        let feeder = between.feeder.take();
+        drop(between);
+        // Who polls this within the connection's task feeds it next.
+        if let Some(feeder) = feeder.filter(|feeder| !feeder.will_wake(context.waker())) {
+            feeder.wake();
+        }
+        Poll::Pending
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        let between = lock(&self.between);
+        self.left == Some(0) || (between.ended && between.frame.is_none())
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+impl Drop for Inlet {
+    fn drop(&mut self) {
+        let mut between = lock(&self.between);
+        between.dropped = true;
+        between.frame = None;
+    }
+}
+
+fn lock(between: &Mutex<Between>) -> MutexGuard<'_, Between> {
+    between.lock().unwrap_or_else(PoisonError::into_inner)
+}

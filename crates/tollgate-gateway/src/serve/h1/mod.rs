@@ -1,0 +1,181 @@
+//! HTTP/1.1 with a client: heads read strictly, one request at a time, all of it in the connection's task.
+//!
+//! While a request is answered its body is read as it is wanted, and the client is watched: who leaves ends the request. Requests that come
+//! before the last one was answered wait, in bounds. A connection that rests keeps no buffer, and nothing of a request.
+
+mod answer;
+mod head;
+mod intake;
+mod switch;
+mod wire;
+
+pub(crate) use intake::Inlet;
+pub(crate) use switch::Switching;
+
+use super::{
+    connection::{Visit, answer, refuse},
+    gate::Gate,
+    handler::Handler,
+};
+use crate::request::RequestBody;
+use answer::{Answer, Asked, attend};
+use head::{Framing, Head, Refused};
+use http::{Method, Request, StatusCode};
+use intake::{Fed, Intake};
+use std::{future::poll_fn, pin::pin, task::Poll};
+use tokio::sync::oneshot;
+use wire::Wire;
+
+/// What comes after a request.
+enum After {
+    Next,
+    /// Nothing more is said.
+    Close,
+    /// Nothing more is said, though the client may still be sending.
+    Linger,
+    /// The client is gone, or must see that the answer broke off.
+    Cut,
+    Switch(oneshot::Sender<Gate>),
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve<H: Handler>(visit: Visit<H>, gate: Gate) {
+    let mut wire = Wire::new(gate);
+    loop {
+        let after = match next(&visit, &mut wire).await {
+            Ok(Some(head)) => exchange(&visit, &mut wire, head).await,
+            // Seldom, and so in a box: a connection is as large as the largest that it may do.
+            Err(why) => Box::pin(turn_away(&visit, &mut wire, why)).await,
+            Ok(None) => {
+                wire.shut().await;
+                return;
+            }
+        };
+        match after {
+            After::Next => {}
+            After::Close => {
+                wire.shut().await;
+                return;
+            }
+            After::Linger => {
+                wire.shut().await;
+                wire.throw_away().await;
+                return;
+            }
+            After::Cut => return,
+            After::Switch(to) => {
+                let _ = to.send(wire.into_gate());
+                return;
+            }
+        }
+    }
+}
+
+/// Waits for the next head; none if there is none.
+async fn next<H: Handler>(visit: &Visit<H>, wire: &mut Wire) -> Result<Option<Head>, Refused> {
+    let Visit { presence, serving, .. } = visit;
+    let mut look = !wire.ahead.is_empty();
+    poll_fn(|context| {
+        loop {
+            if look {
+                match head::take(&mut wire.ahead, &serving.settings.limits) {
+                    Ok(Some(head)) => {
+                        presence.head_is_whole();
+                        return Poll::Ready(Ok(Some(head)));
+                    }
+                    Ok(None) if wire.ahead.is_empty() => {}
+                    Ok(None) => presence.head_is_partial(),
+                    Err(refused) => return Poll::Ready(Err(refused)),
+                }
+            }
+            if wire.ahead.is_empty() && presence.is_finishing() {
+                return Poll::Ready(Ok(None));
+            }
+            match wire.poll_fill(context) {
+                Poll::Ready(Ok(read @ 1..)) => {
+                    // A head that comes byte by byte is not read anew for every byte.
+                    let from = wire.ahead.len() - read;
+                    look = wire.ahead.len() > serving.settings.limits.head
+                        || wire.ahead[from..].contains(&b'\n');
+                    if !look {
+                        presence.head_is_partial();
+                    }
+                }
+                Poll::Ready(_) => return Poll::Ready(Ok(None)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await
+}
+
+/// One request and its answer.
+async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> After {
+    let limits = &visit.serving.settings.limits;
+    let mut asked =
+        Asked { head_only: head.method == Method::HEAD, version: head.version, keep_alive: head.keep_alive };
+    let (mut intake, body) = match head.framing {
+        Framing::None => (None, RequestBody::empty()),
+        framing => {
+            let (intake, inlet) = Intake::new(framing, head.expects);
+            (Some(intake), RequestBody::http1(inlet, limits.body, limits.body_timeout))
+        }
+    };
+    let mut request = Request::new(body);
+    *request.method_mut() = head.method;
+    *request.uri_mut() = head.uri;
+    *request.version_mut() = head.version;
+    *request.headers_mut() = head.headers;
+    let switch = head.upgrade.then(|| {
+        let (sender, switching) = Switching::new();
+        request.extensions_mut().insert(switching);
+        sender
+    });
+    let mut answering = pin!(answer(visit, request));
+    let response = poll_fn(|context| {
+        loop {
+            if let Poll::Ready(response) = answering.as_mut().poll(context) {
+                return Poll::Ready(Some(response));
+            }
+            match attend(wire, intake.as_mut(), context) {
+                Fed::Some => {}
+                Fed::Pending => return Poll::Pending,
+                Fed::Gone => return Poll::Ready(None),
+            }
+        }
+    })
+    .await;
+    let Some(response) = response else { return After::Cut };
+    let status = response.status();
+    asked.keep_alive &= !visit.presence.is_going() && !visit.presence.is_finishing();
+    if let Some(intake) = &mut intake {
+        intake.answered();
+        if !intake.is_done() && !intake.is_wanted() {
+            let all = poll_fn(|context| Poll::Ready(intake.discard(wire, context))).await;
+            asked.keep_alive &= all;
+        }
+    }
+    let mut sending = Answer::new(response, asked);
+    if poll_fn(|context| sending.poll(wire, intake.as_mut(), context)).await.is_err() {
+        return After::Cut;
+    }
+    match switch {
+        Some(to) if status == StatusCode::SWITCHING_PROTOCOLS => After::Switch(to),
+        _ if status == StatusCode::SWITCHING_PROTOCOLS => After::Cut,
+        _ if intake.is_some_and(|intake| !intake.is_done()) => After::Linger,
+        _ if sending.keeps_alive() => After::Next,
+        _ => After::Close,
+    }
+}
+
+/// Says why a head is refused. What else comes on its connection is not to be trusted.
+async fn turn_away<H: Handler>(visit: &Visit<H>, wire: &mut Wire, (status, why): Refused) -> After {
+    let version = http::Version::HTTP_11;
+    let asked = Asked { head_only: false, version, keep_alive: false };
+    let mut sending = Answer::new(refuse(version, status, why), asked);
+    visit.presence.head_is_partial();
+    match poll_fn(|context| sending.poll(wire, None, context)).await {
+        Ok(()) => After::Linger,
+        Err(_) => After::Cut,
+    }
+}

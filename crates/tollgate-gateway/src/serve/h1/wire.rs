@@ -1,0 +1,75 @@
+//! A client's connection and what was read of it too early.
+//!
+//! Bytes are read into memory that all connections of a worker share: a connection that rests keeps none.
+
+use crate::serve::gate::{Gate, with_shared};
+use bytes::{Bytes, BytesMut};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How much is thrown away, at most, before a connection is closed.
+const THROWN_AWAY: usize = 256 << 10;
+
+pub(super) struct Wire {
+    pub(super) gate: Gate,
+    /// Read and not taken yet.
+    pub(super) ahead: Bytes,
+}
+
+impl Wire {
+    pub(super) fn new(mut gate: Gate) -> Self {
+        let ahead = gate.take_ahead();
+        Self { gate, ahead }
+    }
+
+    /// Puts what there is to read behind what is there; says how much that was, 0 at the end.
+    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        with_shared(|shared| {
+            let mut buffer = ReadBuf::new(shared);
+            ready!(Pin::new(&mut self.gate).poll_read(context, &mut buffer))?;
+            let read = buffer.filled();
+            if self.ahead.is_empty() {
+                self.ahead = Bytes::copy_from_slice(read);
+            } else {
+                let ahead = std::mem::take(&mut self.ahead);
+                let mut ahead = ahead.try_into_mut().unwrap_or_else(|ahead| BytesMut::from(&ahead[..]));
+                ahead.extend_from_slice(read);
+                self.ahead = ahead.freeze();
+            }
+            Poll::Ready(Ok(read.len()))
+        })
+    }
+
+    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.gate).poll_flush(context)
+    }
+
+    /// Says that nothing more comes.
+    pub(super) async fn shut(&mut self) {
+        let _ = std::future::poll_fn(|context| Pin::new(&mut self.gate).poll_shutdown(context)).await;
+    }
+
+    /// Reads on until the client has nothing more to say, or has said enough: closing a socket with bytes unread would take the answer
+    /// back.
+    pub(super) async fn throw_away(&mut self) {
+        // The time for a head is also the time to be gone.
+        self.gate.presence.head_is_partial();
+        let mut thrown = 0;
+        while thrown < THROWN_AWAY {
+            self.ahead = Bytes::new();
+            match std::future::poll_fn(|context| self.poll_fill(context)).await {
+                Ok(read @ 1..) => thrown += read,
+                _ => return,
+            }
+        }
+    }
+
+    /// For a tunnel.
+    pub(super) fn into_gate(self) -> Gate {
+        self.gate.after(self.ahead)
+    }
+}
