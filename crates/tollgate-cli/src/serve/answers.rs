@@ -3,15 +3,19 @@
 use tollgate::{Decision, Key};
 use tollgate_admin::{AnswerMeter, KeyMeter, Meters, Outcome, Sketch};
 use tollgate_rules::Program;
-use tollgate_service::{Answered, DoorName, Ledger};
+use tollgate_service::{Answered, CellAnswered, DoorName, Ledger};
 
 /// What all limits are called that came with their question: there are as many as somebody cares to send.
 const DEFINED: &str = "(defined)";
+/// What all cells are called, whose numbers come with every question.
+const CELL: &str = "(cell)";
 
 /// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
 pub(super) struct AnswerBooks {
     doors: Vec<(DoorName, PerLimit<AnswerMeter>)>,
     keys: PerLimit<KeyMeter>,
+    /// Of `CL.THROTTLE`, where Redis clients are let in.
+    cells: Option<(AnswerMeter, KeyMeter)>,
 }
 
 /// Something for every limit of the file, by its place there, and for those that come with questions.
@@ -28,6 +32,9 @@ impl AnswerBooks {
         Self {
             doors: doors.iter().map(of_door).collect(),
             keys: PerLimit::new(program, |limit| sketch.limit(limit)),
+            cells: doors
+                .contains(&DoorName::Resp)
+                .then(|| (meters.answers(DoorName::Resp.as_str(), CELL), sketch.limit(CELL))),
         }
     }
 
@@ -73,6 +80,22 @@ impl Ledger for AnswerBooks {
                 }
                 None => {}
             }
+        }
+    }
+
+    fn throttled(&self, asked: &CellAnswered<'_>) {
+        let Some((answers, keys)) = &self.cells else { return };
+        if asked.skipped {
+            answers.count(Outcome::Skip);
+        } else if asked.told.is_allow() {
+            answers.count(Outcome::Allow);
+            if let Ok(units @ 1..) = u64::try_from(asked.units) {
+                // Anybody may ask for as many as there are numbers.
+                keys.used(asked.key, units.min(u32::MAX.into()));
+            }
+        } else {
+            answers.count(Outcome::Reject);
+            keys.refused(asked.key);
         }
     }
 

@@ -15,12 +15,17 @@ impl<S: Cells> Sitting<'_, S> {
         key: Key<'_>,
         asked: &Throttle,
     ) -> Result<Throttled, AskError> {
-        let (told, skipped) = match self.is_enabled() {
-            true => (self.store().throttle(key, asked).await?, false),
+        let skipped = !self.is_enabled();
+        let told = if skipped {
             // Everything passes, and no store is touched.
-            false => (asked.by_policy(OnFailure::Open, Duration::ZERO).said_by(DecidedBy::Store), true),
+            asked.by_policy(OnFailure::Open, Duration::ZERO).said_by(DecidedBy::Store)
+        } else {
+            self.store().throttle(key, asked).await.inspect_err(|_| {
+                let units = u32::try_from(asked.wanted().max(0)).unwrap_or(u32::MAX);
+                self.ledger.unanswered(door, &[(None, key, units)]);
+            })?
         };
-        self.ledger.throttled(&CellAnswered { door, key, told: &told, skipped });
+        self.ledger.throttled(&CellAnswered { door, key, units: asked.wanted(), told: &told, skipped });
         Ok(told)
     }
 

@@ -46,6 +46,8 @@ pub struct CellAnswered<'a> {
     pub door: DoorName,
     /// Whose cell.
     pub key: Key<'a>,
+    /// How many units; none where it was only asked, and below zero where they were given back.
+    pub units: i64,
     /// How it was decided.
     pub told: &'a Throttled,
     /// Whether the global switch is off, so that nobody was asked.

@@ -65,6 +65,12 @@ impl Throttle {
         Self { quantity, ..self }
     }
 
+    /// How many are asked for now.
+    #[must_use]
+    pub const fn wanted(&self) -> i64 {
+        self.quantity
+    }
+
     /// One of `nodes` equal shares of it, what a node decides by itself: never less than one at once.
     #[must_use]
     pub fn share(self, nodes: NonZeroU32) -> Self {
