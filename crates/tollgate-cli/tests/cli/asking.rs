@@ -224,10 +224,17 @@ fn told_to_stop_it_lets_nobody_wait() {
     let folder = Folder::new();
     let mut opened = doors(&folder, "");
     let http = opened.address("http");
-    ask(http, "check", r#"{"limit":"login","cost":5}"#);
+    ask(http, "check", r#"{"limit":{"sliding_log":{"limit":1,"window":"5m"}}}"#);
     let url = format!("http://{http}/v1/wait");
     let waiting = Command::new("curl")
-        .args(["-s", "-w", "%{http_code}", "--json", r#"{"limit":"login","up_to_ms":600000}"#, &url])
+        .args([
+            "-s",
+            "-w",
+            "%{http_code}",
+            "--json",
+            r#"{"limit":{"sliding_log":{"limit":1,"window":"5m"}},"up_to_ms":600000}"#,
+            &url,
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .expect("curl is installed by the set-up");

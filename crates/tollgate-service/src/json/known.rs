@@ -79,10 +79,11 @@ impl Known {
                 Ok(turn) => return turn,
                 Err(answer) => answer,
             };
-            match answer.wait_for(Option::is_some).await.map(|told| told.clone()) {
-                Ok(Some(reply)) => return Turn::Told(reply),
-                // Whoever asked has gone without an answer.
-                Ok(None) | Err(_) => {}
+            // Without one, whoever asked has gone: then it may be this one's turn.
+            if let Ok(told) = answer.wait_for(Option::is_some).await
+                && let Some(reply) = &*told
+            {
+                return Turn::Told(reply.clone());
             }
         }
     }

@@ -229,4 +229,28 @@ mod tests {
         }
         assert!(PermitName::read("").is_none() && PermitName::read(&"A".repeat(9_000)).is_none());
     }
+
+    /// The checksum keeps out slips, not people: what is inside may be anything.
+    #[test]
+    fn a_name_that_somebody_made_up_is_read_or_not_and_no_more() {
+        let text = KeyText::List(smallvec![Some("alice".into()), None]);
+        let name = written(Some(permit()), &[charge(text, 300)]).expect("short");
+        let bytes = URL_SAFE_NO_PAD.decode(name).expect("base64");
+        let said = &bytes[..bytes.len() - 8];
+        let read = |said: &[u8]| {
+            let sum = checksum(said);
+            PermitName::read(&URL_SAFE_NO_PAD.encode([said, &sum].concat()))
+        };
+        assert!(read(said).is_some());
+        for place in 0..said.len() {
+            assert!(read(&said[..place]).is_none(), "cut off");
+            for other in [0, 1, 2, 0x7f, 0x80, 0xff] {
+                let mut made_up = said.to_vec();
+                made_up[place] = other;
+                let _ = read(&made_up);
+                made_up.splice(place..place, [0xff; 12]);
+                let _ = read(&made_up);
+            }
+        }
+    }
 }
