@@ -1,7 +1,7 @@
 //! Tollgate next to its peers, in one run.
 //!
 //! ```text
-//! cargo run --profile bench -p tollgate-bench -- [--quick] [--part library|gateway|redis] [--only SUBSTRING]
+//! cargo run --profile bench -p tollgate-bench -- [--quick] [--part library|gateway|redis|service] [--only SUBSTRING]
 //! ```
 //!
 //! Every comparison alternates ours and the peer within one process, so that a busy machine slows both; a figure is the
@@ -35,7 +35,7 @@ mod waiting;
 use crate::{effort::Effort, report::Report};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: tollgate-bench [--quick] [--part library|gateway|redis] [--only SUBSTRING]";
+const USAGE: &str = "usage: tollgate-bench [--quick] [--part library|gateway|redis|service] [--only SUBSTRING]";
 
 /// What is measured together and has a file of its own.
 struct Part {
