@@ -27,7 +27,7 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
         crowd::CHILD => crowd::child(subject, count),
         ahead::CHILD => ahead::child(subject, count),
         server::CHILD => {
-            server::serve();
+            server::serve(subject);
             Vec::new()
         }
         matching::CHILD => matching::child(subject, count),

@@ -35,7 +35,8 @@ mod waiting;
 use crate::{effort::Effort, report::Report};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: tollgate-bench [--quick] [--part library|gateway|redis|service] [--only SUBSTRING]";
+const USAGE: &str =
+    "usage: tollgate-bench [--quick] [--part library|gateway|redis|service] [--only SUBSTRING]";
 
 /// What is measured together and has a file of its own.
 struct Part {

@@ -1,11 +1,19 @@
-//! The doors that answer questions, next to what a client would ask otherwise.
+//! The doors that answer questions, next to servers that people use for the same.
 //!
-//! - [`resp`]: Redis clients, next to a real Redis that only counts.
-//! - [`load`]: who asks: connections that each ask again as soon as they were answered.
-//! - [`server`]: servers in processes of their own, and what they spend.
+//! - [`server`]: ours in a process of its own, a real Redis, throttlecrab-server, a tonic service that decides nothing.
+//! - [`load`], [`resp`]: Redis clients of ours, and what they are told.
+//! - [`grpc`]: Envoy's questions, asked by h2load.
+//!
+//! throttlecrab-server is installed by `make bench`; a quick run leaves it out.
 
+mod grpc;
 mod load;
 mod resp;
 pub(crate) mod server;
 
-pub(crate) use resp::run;
+use crate::{effort::Effort, report::Report};
+
+pub(crate) fn run(report: &mut Report, effort: &Effort) {
+    resp::run(report, effort);
+    grpc::run(report, effort);
+}
