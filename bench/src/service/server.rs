@@ -28,7 +28,7 @@ limits:
 /// A server that is asked.
 pub(super) enum Server {
     Ours { child: Child, port: u16 },
-    Redis(RedisServer),
+    Redis(Box<RedisServer>),
 }
 
 impl Server {
@@ -46,7 +46,7 @@ impl Server {
     }
 
     pub(super) fn redis() -> Self {
-        Self::Redis(RedisServer::start())
+        Self::Redis(Box::new(RedisServer::start()))
     }
 
     pub(super) fn port(&self) -> u16 {
