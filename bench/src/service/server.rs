@@ -159,7 +159,7 @@ pub(crate) fn serve(name: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _entered = runtime.enter();
     let file = parse_rules(RULES, |_| None).expect("good rules");
-    let file = file.with_domain_files([("bench.yaml", DOMAIN)]).expect("a good domain");
+    let file = file.with_domain_files(&[("bench.yaml", DOMAIN)]).expect("a good domain");
     let bounds = Bounds { max_keys: MAX_KEYS, ..Bounds::default() };
     let enforcer = Enforcer::new(Arc::new(MemoryStore::with_bounds(bounds)), file).expect("room for a limit");
     let desk = Desk::new(Arc::new(enforcer), Arc::new(NoLedger));

@@ -29,7 +29,7 @@ impl Served {
     fn start(store: &str) -> Self {
         let folder = Folder::new();
         let listen = "version: 1\nlisten: { resp: { address: 127.0.0.1:0, tokens: [sesame] } }\n";
-        let file = folder.file("tollgate.yaml", &format!("{listen}{store}\n{RULES}"));
+        let file = folder.file("tollgate.yaml", format!("{listen}{store}\n{RULES}"));
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["serve", "--workers", "2", "--drain-pause", "0s", "-c"])
             .arg(&file)

@@ -154,7 +154,13 @@ fn client(request: &Request<'_>, session: &mut Session, reply: &mut Reply<'_>) {
         (b"INFO", 2) | (b"LIST", 2..) => {
             let resp = if session.protocol == Protocol::Three { 3 } else { 2 };
             let name = String::from_utf8_lossy(&session.name);
-            reply.text(&format!("id={} name={name} db=0 resp={resp}\n", session.id));
+            // Clients read all of these as numbers, and stumble over one that is missing.
+            reply.text(&format!(
+                "id={} name={name} age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 \
+                 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client user=default redir=-1 \
+                 resp={resp}\n",
+                session.id
+            ));
         }
         // Said by clients in passing, and without a meaning here.
         (b"SETINFO", 4) | (b"NO-EVICT" | b"NO-TOUCH", 3) => reply.ok(),
