@@ -21,8 +21,11 @@ use tokio::{
     runtime::Builder,
     sync::{Notify, mpsc},
     task::LocalSet,
-    time,
+    time::{self, Instant},
 };
+
+/// How long those are taken who were waiting to be accepted when the listener closes.
+const LAST_CALL: Duration = Duration::from_millis(50);
 
 /// One protocol, spoken on one connection at a time.
 pub trait Door: Send + Sync + 'static {
@@ -75,6 +78,8 @@ struct Arrival {
     socket: std::net::TcpStream,
     peer: SocketAddr,
     place: Place,
+    /// From the acceptor's own, so that it is never seen to be nobody's.
+    guard: Guard,
 }
 
 /// Counts a connection until it is dropped.
@@ -108,7 +113,7 @@ impl Crew {
         for worker in 0..workers {
             let (sender, arrivals) = mpsc::unbounded_channel();
             senders.push(sender);
-            let work = Work { door: door.clone(), tls: settings.tls.clone(), drain: drain.clone() };
+            let work = Work { door: door.clone(), tls: settings.tls.clone() };
             crew.run(format!("{name}-{worker}"), drain, move || work.run(arrivals))?;
         }
         // Held from here on, so that the drain cannot see nobody before the acceptor has begun.
@@ -181,12 +186,15 @@ impl Acceptor {
                 () = guard.closing() => break,
                 accepted = self.accept(&listener) => accepted,
             };
-            self.hand_over(accepted);
+            self.hand_over(accepted, &guard);
         }
-        // Those that the system has accepted already are not reset: they get their word, too.
+        // Those that the system has accepted already are not reset: they get their word, too. Not for ever, should new ones
+        // keep coming.
+        let by = Instant::now() + LAST_CALL;
         while self.has_room() {
-            match time::timeout(Duration::from_millis(5), listener.accept()).await {
-                Ok(accepted) => self.hand_over(accepted),
+            let moment = by.min(Instant::now() + Duration::from_millis(5));
+            match time::timeout_at(moment, listener.accept()).await {
+                Ok(accepted) => self.hand_over(accepted, &guard),
                 Err(_) => break,
             }
         }
@@ -206,26 +214,24 @@ impl Acceptor {
         self.counts.inside() < self.max_connections
     }
 
-    fn hand_over(&self, (stream, peer): (TcpStream, SocketAddr)) {
+    fn hand_over(&self, (stream, peer): (TcpStream, SocketAddr), guard: &Guard) {
         // It may be gone already.
         let Ok(socket) = stream.into_std() else { return };
         let worker = self.counts.least_busy();
         let place = Place::take(worker, &self.counts);
         // A worker that ended takes nobody.
-        let _ = self.senders[worker].send(Arrival { socket, peer, place });
+        let _ = self.senders[worker].send(Arrival { socket, peer, place, guard: guard.clone() });
     }
 }
 
 struct Work<D> {
     door: Arc<D>,
     tls: Option<TlsAcceptor>,
-    drain: Drain,
 }
 
 impl<D: Door> Work<D> {
     async fn run(self, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
-        while let Some(Arrival { socket, peer, place }) = arrivals.recv().await {
-            let guard = self.drain.guard();
+        while let Some(Arrival { socket, peer, place, guard }) = arrivals.recv().await {
             let (door, tls) = (self.door.clone(), self.tls.clone());
             tokio::task::spawn_local(async move {
                 let _place = place;

@@ -121,8 +121,10 @@ fn hop(headers: &mut HeaderMap, found: &Found, version: Version) -> bool {
         }
         return false;
     }
-    let upgrade =
-        found.upgrade && version == Version::HTTP_11 && has_word(headers, &header::CONNECTION, "upgrade");
+    let upgrade = found.upgrade
+        && version == Version::HTTP_11
+        && has_word(headers, &header::CONNECTION, "upgrade")
+        && !upgrades_to_http(headers);
     while let header::Entry::Occupied(lines) = headers.entry(header::CONNECTION) {
         let (_, lines) = lines.remove_entry_mult();
         let lines: Vec<HeaderValue> = lines.collect();
@@ -142,6 +144,15 @@ fn hop(headers: &mut HeaderMap, found: &Found, version: Version) -> bool {
         headers.remove(header::UPGRADE);
     }
     upgrade
+}
+
+/// Whether the other protocol is HTTP again: what is asked by it in a tunnel no rule would see.
+fn upgrades_to_http(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::UPGRADE).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|word| {
+        let word = word.trim().to_ascii_lowercase();
+        ["h2c", "h2", "http/", "tls/"].iter().any(|name| word.starts_with(name))
+    })
 }
 
 fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {

@@ -9,7 +9,11 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, oneshot},
+    time::{Instant, timeout_at},
 };
+
+/// How long those are taken who were waiting to be accepted when the listener closes.
+const LAST_CALL: Duration = Duration::from_millis(50);
 
 /// A connection on its way to a worker, away from the runtime that accepted it.
 pub(super) struct Arrival {
@@ -37,11 +41,14 @@ impl Acceptor {
             };
             self.take(accepted, &mut id).await;
         }
+        // Not for ever, should new ones keep coming.
+        let by = Instant::now() + LAST_CALL;
         while self.has_room() {
             // A moment for the runtime to hear of what the kernel has finished.
-            match tokio::time::timeout(Duration::from_millis(5), self.listener.accept()).await {
-                Ok(accepted) => self.take(accepted, &mut id).await,
-                Err(_) => break,
+            let moment = by.min(Instant::now() + Duration::from_millis(5));
+            match timeout_at(moment, self.listener.accept()).await {
+                Ok(accepted @ Ok(_)) => self.take(accepted, &mut id).await,
+                _ => break,
             }
         }
     }

@@ -94,9 +94,14 @@ impl Server {
                 if let Some((acceptor, files)) = follow {
                     tokio::spawn(tls::follow(acceptor, files));
                 }
-                Acceptor { listener, workers: senders, everyone, max_connections }.run(stopped).await;
-                let _ = gone.send(());
                 let mut ended = ended;
+                let acceptor = Acceptor { listener, workers: senders, everyone, max_connections };
+                tokio::select! {
+                    biased;
+                    _ = ended.changed() => return,
+                    () = acceptor.run(stopped) => {}
+                }
+                let _ = gone.send(());
                 let _ = ended.changed().await;
             });
         })?;

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// Why there is no connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum ConnectError {
     Timeout,
     Failed(String),
@@ -118,5 +118,8 @@ async fn tcp(url: &ServerUrl) -> io::Result<TcpStream> {
         Err(_) => TcpStream::connect((url.host.as_str(), url.port)).await?,
     };
     socket.set_nodelay(true)?;
+    // A tunnel has no other way to notice that its server is gone.
+    let keep_alive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(120));
+    socket2::SockRef::from(&socket).set_tcp_keepalive(&keep_alive)?;
     Ok(socket)
 }

@@ -11,6 +11,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::time::Instant;
 
 pub(crate) type Sender = http2::SendRequest<RequestBody>;
 
@@ -18,6 +19,8 @@ pub(crate) type Sender = http2::SendRequest<RequestBody>;
 pub(super) struct Http2 {
     senders: [Mutex<Option<Sender>>; SHARDS],
     turns: [tokio::sync::Mutex<()>; SHARDS],
+    /// Why the last connection was not made, and when that was known.
+    failures: [Mutex<Option<(Instant, ConnectError)>>; SHARDS],
     /// The server was asked and speaks HTTP/1.1.
     unlikely: AtomicBool,
 }
@@ -27,6 +30,7 @@ impl Default for Http2 {
         Self {
             senders: std::array::from_fn(|_| Mutex::new(None)),
             turns: std::array::from_fn(|_| tokio::sync::Mutex::new(())),
+            failures: std::array::from_fn(|_| Mutex::new(None)),
             unlikely: AtomicBool::new(false),
         }
     }
@@ -42,6 +46,17 @@ impl Http2 {
     /// The right to make this worker's connection.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turns[shard::current()].lock().await
+    }
+
+    /// Why nobody could connect since then: whoever waited for a turn meanwhile need not try the same again.
+    pub(super) fn failed_since(&self, then: Instant) -> Option<ConnectError> {
+        let failure = self.failures[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
+        failure.as_ref().filter(|(at, _)| *at >= then).map(|(_, error)| error.clone())
+    }
+
+    pub(super) fn note_failure(&self, error: &ConnectError) {
+        let mut failure = self.failures[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some((Instant::now(), error.clone()));
     }
 
     pub(super) fn is_unlikely(&self) -> bool {

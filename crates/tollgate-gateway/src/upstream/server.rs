@@ -135,14 +135,21 @@ impl Server {
     /// One at a time makes the connection for HTTP/2; others find it made. Where TLS says HTTP/1.1 there is nothing to
     /// share, and later callers no longer wait for each other.
     async fn shared(&self, tls: Option<&Tls>) -> Result<Line, ConnectError> {
+        let asked = Instant::now();
         let _turn = if self.http2.is_unlikely() { None } else { Some(self.http2.turn().await) };
         if let Some(sender) = self.http2.ready() {
             return Ok(Line::Http2(sender));
         }
-        let (stream, version) = match tls {
-            None => (connect::plain(&self.url, self.connect_timeout).await?, Version::Http2),
-            Some(tls) => connect::tls(&self.url, tls, Offer::Both, self.connect_timeout).await?,
+        if let Some(error) = self.http2.failed_since(asked) {
+            return Err(error);
+        }
+        let connected = match tls {
+            None => {
+                connect::plain(&self.url, self.connect_timeout).await.map(|stream| (stream, Version::Http2))
+            }
+            Some(tls) => connect::tls(&self.url, tls, Offer::Both, self.connect_timeout).await,
         };
+        let (stream, version) = connected.inspect_err(|error| self.http2.note_failure(error))?;
         match version {
             Version::Http1 => {
                 self.http2.set_unlikely();

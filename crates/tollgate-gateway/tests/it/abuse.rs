@@ -56,6 +56,7 @@ async fn requests_that_can_be_read_two_ways_are_refused() {
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{extra:?}: {answer}");
     }
     let whole = [
+        "GET http://a?x=1 HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET / HTTP/1.1\nHost: a\n\n",
         "GET / HTTP/1.1\r\nHost: a\r\n\n",
         "GET / HTTP/1.1\r\n\r\n",
@@ -70,6 +71,41 @@ async fn requests_that_can_be_read_two_ways_are_refused() {
         assert_eq!(status(&answer), 400, "{request:?}: {answer}");
     }
     assert_eq!(origin.requests.load(SeqCst), 0, "a refused request was forwarded");
+}
+
+/// A tunnel that speaks HTTP again would carry requests that no rule sees.
+#[tokio::test]
+async fn upgrades_to_another_http_do_not_pass() {
+    let origin = Origin::start("a").await;
+    let gateway = gateway(&[origin.url()]);
+    for protocol in ["h2c", "H2C, websocket", "HTTP/2.0", "TLS/1.2"] {
+        let request = format!(
+            "GET /headers HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: {protocol}\r\n\
+             HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
+        );
+        let answer = raw(gateway.local_addr(), request.as_bytes()).await.to_ascii_lowercase();
+        assert_eq!(status(&answer), 200, "{protocol}: {answer}");
+        assert!(!answer.contains("upgrade:") && !answer.contains("http2-settings"), "{protocol}: {answer}");
+    }
+}
+
+/// Who sends all of a body before it reads is told why it was refused, and is not reset.
+#[tokio::test]
+async fn a_refusal_reaches_a_client_that_still_sends() {
+    let origin = Origin::start("a").await;
+    let mut settings = settings();
+    settings.limits.body = 1_000;
+    let gateway = gateway_with(settings, upstream(&[origin.url()]));
+    let mut stream = connect(gateway.local_addr()).await;
+    let head = b"POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n";
+    stream.write_all(head).await.expect("sent");
+    let piece = vec![b'x'; 80_000];
+    for _ in 0..100 {
+        stream.write_all(&piece).await.expect("nobody resets it");
+    }
+    let answer = rest(&mut stream).await;
+    assert_eq!(status(&answer), 413, "{answer}");
+    assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 
 use crate::stage::{Stage, get, one_rule};
 use std::{
+    io::Write,
+    net::TcpStream,
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -39,19 +41,23 @@ fn next(stage: &Stage) -> Decision {
 
 fn held_in_order(rules: &str) -> (Stage, ManualClock) {
     let (stage, clock) = Stage::still(rules);
-    // 50 ms apart, so that they come in this order.
-    let playing = play(&stage, [0, 50, 100, 150].map(|at| Arrival::at_ms(at).path(&format!("/{at}"))));
-    stand(&stage, 3, 1);
+    let mut playing = Vec::new();
+    for (held, path) in [(0, "/first"), (1, "/second"), (2, "/third"), (3, "/last")] {
+        playing.push(play(&stage, [get(path)]));
+        // The next one comes when this one has its place.
+        stand(&stage, held, 1);
+    }
     for through in 2..=4 {
         thread::sleep(Duration::from_millis(20));
         assert_eq!(stage.up.asked().len(), through - 1, "nobody goes before their turn");
         clock.advance(SECOND);
         stand(&stage, 4 - through, through);
     }
-    let seen = playing.join().expect("a play");
-    assert!(seen.iter().all(|seen| seen.status() == 200));
+    for playing in playing {
+        assert_eq!(playing.join().expect("a play")[0].status(), 200);
+    }
     let targets: Vec<_> = stage.up.asked().into_iter().map(|asked| asked.target).collect();
-    assert_eq!(targets, ["/0", "/50", "/100", "/150"]);
+    assert_eq!(targets, ["/first", "/second", "/third", "/last"]);
     (stage, clock)
 }
 
@@ -137,6 +143,26 @@ fn a_client_that_leaves_gives_its_turn_back() {
     clock.advance(SECOND);
     assert_eq!(stage.get("/").status(), 200);
     assert_eq!(stage.up.asked().len(), 2, "who left was never forwarded");
+}
+
+/// Nobody has asked for its body yet, and still somebody looks whether it is there.
+#[test]
+fn a_client_with_a_body_that_leaves_gives_its_turn_back_too() {
+    let (stage, _clock) = Stage::still(PATIENT);
+    assert_eq!(stage.get("/").status(), 200);
+    for body in [
+        "content-length: 5\r\n\r\nhello",
+        "content-length: 5\r\n\r\nhe",
+        "expect: 100-continue\r\ncontent-length: 5\r\n\r\n",
+    ] {
+        let mut client = TcpStream::connect(stage.address()).expect("the gateway listens");
+        write!(client, "POST / HTTP/1.1\r\nhost: a\r\n{body}").expect("room in the buffer");
+        stand(&stage, 1, 1);
+        drop(client);
+        stage.rests();
+        assert_eq!(next(&stage), Decision::Deny(Retry::After(SECOND)), "it gave its turn back");
+    }
+    assert_eq!(stage.up.asked().len(), 1, "who left was never forwarded");
 }
 
 /// Two wait, the first leaves: the second does not lose by it, and whoever comes next has the first one's turn.

@@ -129,7 +129,12 @@ async fn write(stream: &mut Stream, output: &mut Vec<u8>, patience: &mut Patienc
     if let Stream::Tls(_) = stream
         && written > 0
     {
-        stream.flush().await?;
+        // Bytes that TLS has taken may still be here.
+        poll_fn(|context| match Pin::new(&mut *stream).poll_flush(context) {
+            Poll::Ready(done) => Poll::Ready(done.map_err(End::from)),
+            Poll::Pending => patience.poll_lost(context),
+        })
+        .await?;
     }
     Ok(())
 }

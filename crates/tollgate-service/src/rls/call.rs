@@ -16,6 +16,7 @@ use std::{
     pin::pin,
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
 use tokio::time::timeout;
 use tollgate::Store;
@@ -118,6 +119,7 @@ impl<S: Store> Calls<'_, S> {
 
     async fn reflect(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
         let mut stream = begin(respond)?;
+        let patience = self.door.settings.patience;
         loop {
             match self.next().await {
                 Ok(Some(bytes)) => {
@@ -126,7 +128,9 @@ impl<S: Store> Calls<'_, S> {
                         Err(failure) => return Ok(break_off(&mut stream, &failure)?),
                     };
                     let response = reflection::answer(request);
-                    stream.send_data(grpc::write(&response), false).map_err(Gone::from)?;
+                    if !send_in_time(&mut stream, grpc::write(&response), patience).await? {
+                        return Ok(());
+                    }
                 }
                 Ok(None) => return Ok(finish(&mut stream)?),
                 Err(failure) => return Ok(break_off(&mut stream, &failure)?),
@@ -189,6 +193,23 @@ fn send(respond: &mut SendResponse<Bytes>, message: &impl Message) -> Result<(),
 
 fn begin(respond: &mut SendResponse<Bytes>) -> Result<SendStream<Bytes>, Gone> {
     Ok(respond.send_response(grpc::head(), false)?)
+}
+
+/// Sends when the client has room for it, so that nothing piles up here. Whether it had, in time.
+async fn send_in_time(
+    stream: &mut SendStream<Bytes>,
+    message: Bytes,
+    patience: Duration,
+) -> Result<bool, Gone> {
+    stream.reserve_capacity(message.len());
+    while stream.capacity() < message.len() {
+        match timeout(patience, poll_fn(|context| stream.poll_capacity(context))).await {
+            Ok(Some(room)) => room?,
+            _ => return Ok(false),
+        };
+    }
+    stream.send_data(message, false)?;
+    Ok(true)
 }
 
 fn finish(stream: &mut SendStream<Bytes>) -> Result<(), Gone> {

@@ -2,7 +2,7 @@
 
 use super::{
     intake::{Fed, Intake},
-    wire::Wire,
+    wire::{MOST_AHEAD, Wire},
 };
 use crate::{
     body::Body,
@@ -52,7 +52,8 @@ pub(super) struct Answer {
 pub(super) struct BrokenOff;
 
 impl Answer {
-    pub(super) fn new(response: Response<Body>, asked: Asked) -> Self {
+    /// `rest` goes before it: what is left of an invitation to send a body.
+    pub(super) fn new(rest: &'static [u8], response: Response<Body>, asked: Asked) -> Self {
         let (mut head, mut body) = response.into_parts();
         let passed = body.take_passed().unwrap_or_default();
         let length = head.headers.get(header::CONTENT_LENGTH);
@@ -69,7 +70,7 @@ impl Answer {
         }
         let keep_alive = asked.keep_alive && framing != Framing::UntilClose && !says_close(&head.headers);
         let told = Told { status: head.status, passed, headers: head.headers, framing, keep_alive };
-        let out = told.written(asked.version);
+        let out = told.written(rest, asked.version);
         let ended = matches!(framing, Framing::None | Framing::Length(0));
         let mut answer = Self { body, framing, ended, out: Outgoing::new(out), keep_alive };
         if ended && told.status != StatusCode::SWITCHING_PROTOCOLS {
@@ -170,8 +171,6 @@ impl Answer {
 
 /// While something else is waited for: feeds the request's body, and notices when the client leaves.
 pub(super) fn attend(wire: &mut Wire, intake: Option<&mut Intake>, context: &mut Context<'_>) -> Fed {
-    /// Requests that came too early are read up to here.
-    const MOST_AHEAD: usize = 64 << 10;
     if let Some(intake) = intake.filter(|intake| !intake.is_done()) {
         return intake.feed(wire, context);
     }
@@ -212,9 +211,10 @@ struct Told {
 }
 
 impl Told {
-    fn written(&self, version: Version) -> BytesMut {
+    fn written(&self, rest: &[u8], version: Version) -> BytesMut {
         let Self { status, passed, headers, framing, keep_alive } = self;
         let mut out = BytesMut::with_capacity(192 + passed.len() + 64 * headers.len() + small(*framing));
+        out.put_slice(rest);
         if *status == StatusCode::OK {
             out.put_slice(b"HTTP/1.1 200 OK\r\n");
         } else {

@@ -91,7 +91,10 @@ fn target(target: Bytes) -> Result<Uri, Refused> {
     if target.first() == Some(&b'/') {
         return PathAndQuery::from_maybe_shared(target).map(Uri::from).map_err(|_| MALFORMED);
     }
-    Uri::from_maybe_shared(target).map_err(|_| MALFORMED)
+    let uri = Uri::from_maybe_shared(target).map_err(|_| MALFORMED)?;
+    // `http://host?query` has no path that could be passed on.
+    let has_path = uri.path_and_query().is_none_or(|path| !path.as_str().starts_with('?'));
+    if has_path { Ok(uri) } else { Err(MALFORMED) }
 }
 
 struct Reading {
@@ -146,7 +149,7 @@ impl Reading {
                     self.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
-            header::EXPECT => self.expects = value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
+            header::EXPECT => self.expects |= value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
             header::UPGRADE => self.upgrade = true,
             _ => {}
         }

@@ -3,7 +3,10 @@
 //! The connection's task reads, and only when somebody wants a frame; whoever handles the request takes it out at the other end, the
 //! [`Inlet`], which may be in another task. One frame at most lies between them.
 
-use super::{head::Framing, wire::Wire};
+use super::{
+    head::Framing,
+    wire::{MOST_AHEAD, Wire},
+};
 use crate::{
     body::BodyError,
     chunks::{self, Chunks, Piece},
@@ -93,22 +96,25 @@ impl Intake {
         self.done
     }
 
-    /// An answer has begun: it is too late to ask for the body.
-    pub(super) fn answered(&mut self) {
-        self.invitation = b"";
+    /// An answer has begun: it is too late to ask for the body. What is left of an invitation that was begun has to go first.
+    pub(super) fn answered(&mut self) -> &'static [u8] {
+        let rest = std::mem::take(&mut self.invitation);
+        if rest.len() < CONTINUE.len() { rest } else { b"" }
     }
 
-    /// Reads on, where a frame is wanted.
+    /// Reads on, where a frame is wanted; where none is, notices when the client leaves.
     pub(super) fn feed(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> Fed {
-        {
+        let unwanted = {
             let mut between = lock(&self.between);
-            if between.dropped || between.failed {
-                return Fed::Pending;
-            }
-            if !between.wanted || between.frame.is_some() {
+            let is_over = between.dropped || between.failed;
+            let is_wanted = between.wanted && between.frame.is_none() && !is_over;
+            if !is_wanted {
                 between.feeder = Some(context.waker().clone());
-                return Fed::Pending;
             }
+            (!is_wanted).then_some(is_over)
+        };
+        if let Some(is_over) = unwanted {
+            return self.watch(is_over, wire, context);
         }
         while !self.invitation.is_empty() {
             self.invited = true;
@@ -142,6 +148,28 @@ impl Intake {
                     Poll::Pending => return Fed::Pending,
                 },
                 Err(chunks::Broken) => return self.put(context, |between| between.failed = true),
+            }
+        }
+    }
+
+    /// Reads ahead, in bounds, only to notice that the client leaves.
+    fn watch(&self, is_over: bool, wire: &mut Wire, context: &mut Context<'_>) -> Fed {
+        loop {
+            if wire.ahead.len() >= MOST_AHEAD {
+                if !is_over {
+                    return Fed::Pending;
+                }
+                // Too much for the connection to be kept: it will be closed, and where requests begin does not matter any more.
+                lock(&self.between).failed = true;
+                wire.ahead = Bytes::new();
+            }
+            match wire.poll_fill(context) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => {
+                    self.put(context, |between| between.failed = true);
+                    return Fed::Gone;
+                }
+                Poll::Pending => return Fed::Pending,
             }
         }
     }
@@ -208,6 +236,23 @@ impl Intake {
             }
         }
         self.done
+    }
+}
+
+impl Drop for Intake {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        // Who reads it in another task is told that no more comes.
+        let reader = {
+            let mut between = lock(&self.between);
+            between.failed = true;
+            between.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 }
 

@@ -55,6 +55,10 @@ pub(super) async fn serve<H: Handler>(visit: Visit<H>, gate: Gate) {
             After::Next => {}
             After::Close => {
                 wire.shut().await;
+                // Closing with bytes unread would take the answer back.
+                if !wire.ahead.is_empty() || wire.has_more().await {
+                    wire.throw_away().await;
+                }
                 return;
             }
             After::Linger => {
@@ -148,14 +152,17 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
     let Some(response) = response else { return After::Cut };
     let status = response.status();
     asked.keep_alive &= !visit.presence.is_going() && !visit.presence.is_finishing();
+    let mut rest: &'static [u8] = b"";
     if let Some(intake) = &mut intake {
-        intake.answered();
+        rest = intake.answered();
         if !intake.is_done() && !intake.is_wanted() {
             let all = poll_fn(|context| Poll::Ready(intake.discard(wire, context))).await;
             asked.keep_alive &= all;
         }
+        // An answer that comes before its request is over is the last: what the client still sends is thrown away.
+        asked.keep_alive &= intake.is_done();
     }
-    let mut sending = Answer::new(response, asked);
+    let mut sending = Answer::new(rest, response, asked);
     if poll_fn(|context| sending.poll(wire, intake.as_mut(), context)).await.is_err() {
         return After::Cut;
     }
@@ -172,7 +179,7 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
 async fn turn_away<H: Handler>(visit: &Visit<H>, wire: &mut Wire, (status, why): Refused) -> After {
     let version = http::Version::HTTP_11;
     let asked = Asked { head_only: false, version, keep_alive: false };
-    let mut sending = Answer::new(refuse(version, status, why), asked);
+    let mut sending = Answer::new(b"", refuse(version, status, why), asked);
     visit.presence.head_is_partial();
     match poll_fn(|context| sending.poll(wire, None, context)).await {
         Ok(()) => After::Linger,

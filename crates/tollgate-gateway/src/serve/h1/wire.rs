@@ -11,8 +11,8 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much is thrown away, at most, before a connection is closed.
-const THROWN_AWAY: usize = 256 << 10;
+/// What came too early is read up to here.
+pub(super) const MOST_AHEAD: usize = 64 << 10;
 
 pub(super) struct Wire {
     pub(super) gate: Gate,
@@ -53,19 +53,24 @@ impl Wire {
         let _ = std::future::poll_fn(|context| Pin::new(&mut self.gate).poll_shutdown(context)).await;
     }
 
-    /// Reads on until the client has nothing more to say, or has said enough: closing a socket with bytes unread would take the answer
-    /// back.
+    /// Reads on until the client has nothing more to say, or its time is over: closing a socket with bytes unread would take the
+    /// answer back.
     pub(super) async fn throw_away(&mut self) {
         // The time for a head is also the time to be gone.
         self.gate.presence.head_is_partial();
-        let mut thrown = 0;
-        while thrown < THROWN_AWAY {
-            self.ahead = Bytes::new();
-            match std::future::poll_fn(|context| self.poll_fill(context)).await {
-                Ok(read @ 1..) => thrown += read,
-                _ => return,
-            }
-        }
+        while self.read_away().await {}
+    }
+
+    /// Whether the client has said something that nobody has read.
+    pub(super) async fn has_more(&mut self) -> bool {
+        let more =
+            |context: &mut Context<'_>| Poll::Ready(matches!(self.poll_fill(context), Poll::Ready(Ok(1..))));
+        std::future::poll_fn(more).await
+    }
+
+    async fn read_away(&mut self) -> bool {
+        self.ahead = Bytes::new();
+        matches!(std::future::poll_fn(|context| self.poll_fill(context)).await, Ok(1..))
     }
 
     /// For a tunnel.
