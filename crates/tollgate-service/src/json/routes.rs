@@ -9,7 +9,7 @@ use super::{
     reply::{Problem, Reply},
 };
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use tollgate::Enter;
@@ -33,15 +33,38 @@ pub(super) async fn answer<S: Enter + 'static>(
     visit: &Visit<S>,
     request: Request<Incoming>,
 ) -> Response<Full<Bytes>> {
-    let reply = match reply(visit, request).await {
+    let (head, mut body) = request.into_parts();
+    let reply = match reply(visit, &head, &mut body).await {
         Ok(reply) | Err(reply) => reply,
     };
-    reply.into_response()
+    let response = reply.into_response();
+    let had_enough =
+        [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::REQUEST_TIMEOUT].contains(&response.status());
+    if !had_enough && !body.is_end_stream() {
+        throw_away(&visit.door, body).await;
+    }
+    response
 }
 
-async fn reply<S: Enter + 'static>(visit: &Visit<S>, request: Request<Incoming>) -> Result<Reply, Reply> {
+/// Reads what nobody wanted, in bounds: some clients do not hear an answer to a request that they are still sending.
+async fn throw_away<S: Enter>(door: &Json<S>, mut body: Incoming) {
+    let (mut left, patience) = (door.settings.max_body, door.settings.header_timeout);
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+            left = rest;
+        }
+    };
+    // Who takes longer is answered all the same.
+    let _ = tokio::time::timeout(patience, reading).await;
+}
+
+async fn reply<S: Enter + 'static>(
+    visit: &Visit<S>,
+    head: &Parts,
+    body: &mut Incoming,
+) -> Result<Reply, Reply> {
     let door = &visit.door;
-    let (head, body) = request.into_parts();
     let path = head.uri.path();
     match path {
         // For whoever looks whether it is there, and has no word.
@@ -140,7 +163,7 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Reply> {
 }
 
 /// The whole body, as far as it is not too long and does not take too long.
-async fn read<S: Enter>(door: &Json<S>, mut body: Incoming) -> Result<Bytes, Reply> {
+async fn read<S: Enter>(door: &Json<S>, body: &mut Incoming) -> Result<Bytes, Reply> {
     let (most, patience) = (door.settings.max_body, door.settings.header_timeout);
     let too_long = || {
         let detail = format!("the body is longer than {most} bytes; ask for less at once");
