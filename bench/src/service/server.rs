@@ -43,7 +43,7 @@ pub(super) enum Server {
         child: Child,
         port: u16,
     },
-    Redis(RedisServer),
+    Redis(Box<RedisServer>),
 }
 
 /// What a child of this binary serves.
@@ -72,7 +72,7 @@ impl Server {
     }
 
     pub(super) fn redis() -> Self {
-        Self::Redis(RedisServer::start())
+        Self::Redis(Box::new(RedisServer::start()))
     }
 
     /// throttlecrab-server, as a Redis or as a gRPC server. With a log that says little, and none of it to us.
