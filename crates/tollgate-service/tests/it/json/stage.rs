@@ -38,6 +38,8 @@ pub(crate) struct Stage<S: Enter> {
     pub(crate) address: SocketAddr,
     pub(crate) desk: Desk<S>,
     pub(crate) drain: Drain,
+    /// How many requests are being answered.
+    pub(crate) in_flight: Box<dyn Fn() -> usize + Send + Sync>,
     /// Dropped last: what is above runs on it.
     _crew: Crew,
     pub(crate) runtime: Runtime,
@@ -67,9 +69,10 @@ impl<S: Enter + 'static> Stage<S> {
         let mut crew = CrewSettings::default();
         crew.workers = NonZeroUsize::new(2).expect("two");
         let door = Arc::new(Json::new(desk.clone(), settings));
+        let in_flight = Box::new(door.in_flight());
         let crew = Crew::start("http", listener.expect("a port"), crew, &drain, door).expect("threads");
         drop(entered);
-        Self { address: crew.address(), desk, drain, _crew: crew, runtime }
+        Self { address: crew.address(), desk, drain, in_flight, _crew: crew, runtime }
     }
 
     pub(crate) fn client(&self) -> Client {
