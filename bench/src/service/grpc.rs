@@ -78,6 +78,8 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
 
 /// Processor time a request in microseconds, requests a second, and the times within which 50, 99 and 99.9 in a hundred came.
 fn ask(server: &Server, question: &Question, lasting: Duration, rate: Option<f64>) -> Vec<f64> {
+    // h2load counts in whole ones.
+    let seconds = lasting.as_secs().max(1);
     let (body, log) = (place("body"), place("log"));
     let mut frame = vec![0; 1];
     frame.extend(u32::try_from(question.message.len()).expect("short").to_be_bytes());
@@ -87,7 +89,7 @@ fn ask(server: &Server, question: &Question, lasting: Duration, rate: Option<f64
     let mut command = Command::new("h2load");
     command
         .args(["--clients", &CONNECTIONS.to_string(), "--max-concurrent-streams", "1", "--threads", "1"])
-        .args(["--duration", &format!("{:.3}", lasting.as_secs_f64().max(1.0)), "--warm-up-time", "0"])
+        .args(["--duration", &seconds.to_string()])
         .args(["--header", "content-type: application/grpc", "--header", "te: trailers"])
         .arg("--data")
         .arg(&body)
@@ -105,10 +107,9 @@ fn ask(server: &Server, question: &Question, lasting: Duration, rate: Option<f64
     assert!(times.len() > CONNECTIONS, "h2load was answered {} times: {told}", times.len());
     times.sort_unstable();
     let within = |share: f64| f64::from(times[((times.len() - 1) as f64 * share) as usize]);
-    let seconds = lasting.as_secs_f64().max(1.0);
     vec![
         spent.as_secs_f64() * 1e6 / times.len() as f64,
-        times.len() as f64 / seconds,
+        times.len() as f64 / seconds as f64,
         within(0.5),
         within(0.99),
         within(0.999),
