@@ -1,7 +1,7 @@
 //! How limits, keys and decisions are called where they are printed.
 
 use std::time::Duration;
-use tollgate::{DecidedBy, Decision, OnFailure, Retry};
+use tollgate::{Decision, Retry};
 use tollgate_rules::{ChargedLimit, Found, Keyed, Program, RuleCharge};
 
 /// What a charge's limit is called: its name, or `route/rule[place]` for a rule's own.
@@ -28,19 +28,5 @@ pub(crate) fn decision(decision: Decision) -> (&'static str, Duration, Option<Du
         Decision::Deny(Retry::After(after)) => ("deny", Duration::ZERO, Some(after)),
         Decision::Deny(Retry::WhenReleased) => ("deny", Duration::ZERO, None),
         Decision::Deny(Retry::Never) => ("never", Duration::ZERO, None),
-    }
-}
-
-/// Who decided.
-pub(crate) const fn decided_by(decided_by: DecidedBy) -> &'static str {
-    match decided_by {
-        DecidedBy::Store => "store",
-        DecidedBy::Ban => "ban",
-        DecidedBy::FullTable => "full table",
-        DecidedBy::Lease => "lease",
-        DecidedBy::Failure(OnFailure::Open) => "failure: open",
-        DecidedBy::Failure(OnFailure::Closed) => "failure: closed",
-        DecidedBy::Failure(OnFailure::Local) => "failure: local",
-        _ => "other",
     }
 }

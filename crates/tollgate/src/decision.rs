@@ -49,6 +49,22 @@ pub enum DecidedBy {
     Failure(OnFailure),
 }
 
+impl DecidedBy {
+    /// In a few words, the same wherever it is told.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::Ban => "ban",
+            Self::FullTable => "full table",
+            Self::Lease => "lease",
+            Self::Failure(OnFailure::Open) => "failure: open",
+            Self::Failure(OnFailure::Closed) => "failure: closed",
+            Self::Failure(OnFailure::Local) => "failure: local",
+        }
+    }
+}
+
 /// What is decided while a shared store does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFailure {

@@ -46,7 +46,7 @@ fn hold(found: &Found<'_, '_>, charge: &RuleCharge, status: &Status) -> Value {
         "limit_most": status.limit(),
         "retry_after_ms": retry_after.map(millis),
         "reset_after_ms": status.reset_after().map(millis),
-        "decided_by": words::decided_by(status.decided_by()),
+        "decided_by": status.decided_by().as_str(),
     })
 }
 

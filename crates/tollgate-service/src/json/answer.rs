@@ -3,7 +3,7 @@
 use super::reply::Reply;
 use http::StatusCode;
 use std::{fmt::Write, time::Duration};
-use tollgate::{DecidedBy, Decision, OnFailure, Retry, SetStatus, Status};
+use tollgate::{Decision, Retry, SetStatus, Status};
 
 /// What was decided about one question.
 pub(super) struct Answer<'s> {
@@ -105,21 +105,8 @@ fn members(out: &mut String, decision: Decision, status: &Status) {
         Decision::Deny(Retry::Never) => out.push_str(r#"null,"retry":"never""#),
     }
     out.push_str(r#","decided_by":""#);
-    out.push_str(decided_by(status.decided_by()));
+    out.push_str(status.decided_by().as_str());
     out.push('"');
-}
-
-const fn decided_by(decided_by: DecidedBy) -> &'static str {
-    match decided_by {
-        DecidedBy::Store => "store",
-        DecidedBy::Ban => "ban",
-        DecidedBy::FullTable => "full table",
-        DecidedBy::Lease => "lease",
-        DecidedBy::Failure(OnFailure::Open) => "failure: open",
-        DecidedBy::Failure(OnFailure::Closed) => "failure: closed",
-        DecidedBy::Failure(OnFailure::Local) => "failure: local",
-        _ => "other",
-    }
 }
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
