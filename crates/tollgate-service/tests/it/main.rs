@@ -4,3 +4,4 @@ mod desk;
 mod json;
 mod resp;
 mod rls;
+mod same;

@@ -9,5 +9,5 @@ mod openapi;
 mod permits;
 mod redis;
 mod same;
-mod stage;
+pub(crate) mod stage;
 mod waiting;

@@ -3,5 +3,5 @@
 mod abuse;
 mod cells;
 mod limits;
-mod stage;
+pub(crate) mod stage;
 mod talking;

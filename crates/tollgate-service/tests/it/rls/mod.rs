@@ -6,5 +6,5 @@ mod fuzzing;
 mod lifetime;
 mod protos;
 mod shared;
-mod stage;
+pub(crate) mod stage;
 mod talking;
