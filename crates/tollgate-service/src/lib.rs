@@ -18,7 +18,8 @@ mod resp;
 pub mod rls;
 
 pub use desk::{
-    Answered, AskError, CellAnswered, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Which,
+    Answered, AskError, CellAnswered, Described, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Stood,
+    Which,
 };
 pub use json::{Json, JsonSettings, openapi};
 pub use resp::{Resp, RespSettings};

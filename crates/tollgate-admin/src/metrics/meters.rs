@@ -54,7 +54,8 @@ pub struct AnswerMeter {
 }
 
 /// What becomes of a question.
-const ANSWERS: [Outcome; 5] = [Outcome::Allow, Outcome::Wait, Outcome::Reject, Outcome::Skip, Outcome::Error];
+const ANSWERS: [Outcome; 6] =
+    [Outcome::Allow, Outcome::Wait, Outcome::Reject, Outcome::Shadow, Outcome::Skip, Outcome::Error];
 
 /// What is counted on one route.
 #[derive(Clone, Debug)]

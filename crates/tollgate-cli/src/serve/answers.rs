@@ -3,7 +3,7 @@
 use tollgate::{Decision, Key};
 use tollgate_admin::{AnswerMeter, KeyMeter, Meters, Outcome, Sketch};
 use tollgate_rules::Program;
-use tollgate_service::{Answered, CellAnswered, DoorName, Ledger};
+use tollgate_service::{Answered, CellAnswered, Described, DoorName, Ledger, Stood};
 
 /// What all limits are called that came with their question: there are as many as somebody cares to send.
 const DEFINED: &str = "(defined)";
@@ -16,6 +16,8 @@ pub(super) struct AnswerBooks {
     keys: PerLimit<KeyMeter>,
     /// Of `CL.THROTTLE`, where Redis clients are let in.
     cells: Option<(AnswerMeter, KeyMeter)>,
+    /// Of Envoy's descriptors, by the place of their rule, where Envoy is let in; last, limits that came with the question.
+    descriptors: Vec<(AnswerMeter, KeyMeter)>,
 }
 
 /// Something for every limit of the file, by its place there, and for those that come with questions.
@@ -35,6 +37,10 @@ impl AnswerBooks {
             cells: doors
                 .contains(&DoorName::Resp)
                 .then(|| (meters.answers(DoorName::Resp.as_str(), CELL), sketch.limit(CELL))),
+            descriptors: match doors.contains(&DoorName::Grpc) {
+                true => descriptors(program, meters, sketch),
+                false => Vec::new(),
+            },
         }
     }
 
@@ -43,6 +49,13 @@ impl AnswerBooks {
             limits.at(place).count(outcome);
         }
     }
+}
+
+/// Named as envoyproxy/ratelimit names them, by what the files say: what clients sent is in no label.
+fn descriptors(program: &Program, meters: &Meters, sketch: &Sketch) -> Vec<(AnswerMeter, KeyMeter)> {
+    let meter = |name: &str| (meters.answers(DoorName::Grpc.as_str(), name), sketch.limit(name));
+    let rules = program.file().domains.rules().iter().map(|rule| meter(&rule.full_key()));
+    rules.chain([meter(DEFINED)]).collect()
 }
 
 impl<T> PerLimit<T> {
@@ -80,6 +93,22 @@ impl Ledger for AnswerBooks {
                 }
                 None => {}
             }
+        }
+    }
+
+    fn described(&self, described: &Described<'_>) {
+        let own = described.rule.and_then(|place| self.descriptors.get(place));
+        let Some((answers, keys)) = own.or(self.descriptors.last()) else { return };
+        let outcome = match described.stood {
+            Stood::Within => Outcome::Allow,
+            Stood::Over => Outcome::Reject,
+            Stood::Shadow => Outcome::Shadow,
+        };
+        answers.count(outcome);
+        match described.stood {
+            Stood::Within if described.hits == 0 => {}
+            Stood::Within => keys.used(described.key, described.hits.into()),
+            Stood::Over | Stood::Shadow => keys.refused(described.key),
         }
     }
 

@@ -1,6 +1,9 @@
 //! Envoy's rate limit service, asked by the real Envoy and by a Python client with Envoy's own messages.
 
-use crate::{folder::Folder, serving::Serving};
+use crate::{
+    folder::Folder,
+    serving::{self, Serving},
+};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -100,6 +103,16 @@ fn a_client_with_envoys_own_messages() {
     client.hit("alice");
     assert_eq!(client.hit("alice")["overallCode"], "OVER_LIMIT");
     assert_eq!(client.hit("bob")["overallCode"], "OK");
+
+    let counted = serving::get(serving.admin, "/metrics").text();
+    let answers = |outcome: &str, count: u32| {
+        counted.contains(&format!(
+            "tollgate_answers_total{{door=\"grpc\",limit=\"shop.user\",outcome=\"{outcome}\"}} {count}\n"
+        ))
+    };
+    assert!(answers("allow", 3) && answers("reject", 1), "{counted}");
+    assert!(!counted.contains("alice"), "no label is made of what a client sent");
+    assert!(serving::get(serving.admin, "/v1/top").text().contains("alice"));
 
     let told = client.ask(&json!({ "domain": "", "descriptors": [{}] }));
     assert_eq!(

@@ -33,10 +33,39 @@ pub trait Ledger: Send + Sync + 'static {
     /// Nobody could decide about these, and no policy does instead. Told as [`Answered::asked`] is.
     fn unanswered(&self, _door: DoorName, _asked: &[(Option<usize>, Key<'_>, u32)]) {}
 
+    /// A descriptor was told how it stands.
+    fn described(&self, described: &Described<'_>) {
+        let _ = described;
+    }
+
     /// A cell was asked, whose numbers came with the question.
     fn throttled(&self, throttled: &CellAnswered<'_>) {
         let _ = throttled;
     }
+}
+
+/// A descriptor of Envoy's that something limits, and how it stood.
+#[derive(Clone, Copy, Debug)]
+pub struct Described<'a> {
+    /// Its rule, by the place among all of the domains; `None` for a limit that came with the question.
+    pub rule: Option<usize>,
+    /// Whose bucket.
+    pub key: Key<'a>,
+    /// How many hits; none where it was only asked, or hits were given back.
+    pub hits: u32,
+    /// How it stood.
+    pub stood: Stood,
+}
+
+/// How a descriptor stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stood {
+    /// Within its limit.
+    Within,
+    /// Over it.
+    Over,
+    /// Over it, and its rule refuses nobody.
+    Shadow,
 }
 
 /// A cell that was asked.

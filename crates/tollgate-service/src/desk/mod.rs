@@ -11,7 +11,7 @@ mod ledger;
 mod sitting;
 
 pub use error::AskError;
-pub use ledger::{Answered, CellAnswered, DoorName, Ledger, NoLedger};
+pub use ledger::{Answered, CellAnswered, Described, DoorName, Ledger, NoLedger, Stood};
 pub use sitting::{Question, Sitting, Which};
 
 use arc_swap::ArcSwap;

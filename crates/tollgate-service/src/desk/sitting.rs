@@ -57,6 +57,11 @@ impl<'d, S: Store> Sitting<'d, S> {
         &self.edition
     }
 
+    /// Who keeps the books, for a door that has limits of its own.
+    pub(crate) fn ledger(&self) -> &dyn Ledger {
+        &**self.ledger
+    }
+
     /// The limit of this name in the rule file.
     ///
     /// # Errors

@@ -89,7 +89,11 @@ impl<S: Store + 'static> Session<S> {
                 while calls.len() < TOGETHER {
                     match self.connection.poll_accept(context) {
                         Poll::Ready(Some(Ok(call))) => calls.push(call),
-                        Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Next::Ended),
+                        Poll::Ready(Some(Err(_)) | None) if calls.is_empty() => {
+                            return Poll::Ready(Next::Ended);
+                        }
+                        // What came before the end is answered first; the end is told again.
+                        Poll::Ready(Some(Err(_)) | None) => break,
                         Poll::Pending => break,
                     }
                 }

@@ -10,6 +10,7 @@ use super::{
     messages::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse, WireUnit},
     units,
 };
+use crate::desk::{Described, Ledger, Stood};
 use futures_util::future::join_all;
 use smallvec::SmallVec;
 use std::{
@@ -65,13 +66,15 @@ pub(super) enum Held<'a> {
     /// A limit of the store, by the place of its rule.
     Limited { place: usize, values: BucketValues<'a> },
     /// Zero requests a unit, where refused hits are not counted: nothing is asked.
-    Blocked { unit: Unit },
+    Blocked { unit: Unit, values: BucketValues<'a> },
 }
 
 /// A descriptor, and what holds for it.
 pub(super) struct Asked<'a> {
     pub(super) held: Held<'a>,
     pub(super) rule: Option<&'a DescriptorRule>,
+    /// The place of that rule among all of the domains.
+    place: Option<usize>,
     pub(super) hits: u32,
     pub(super) is_negative: bool,
 }
@@ -81,6 +84,7 @@ pub(super) type Few<T> = SmallVec<[T; 4]>;
 /// Decides a request.
 pub(super) async fn decide<S: Store>(
     edition: &Edition<S>,
+    ledger: &dyn Ledger,
     request: &RateLimitRequest,
 ) -> Result<RateLimitResponse, AskError> {
     if request.domain.is_empty() {
@@ -107,7 +111,28 @@ pub(super) async fn decide<S: Store>(
     drop_replaced(&mut asked);
     let clerk = Clerk { edition, nodes: NonZeroU32::new(file.store.nodes).unwrap_or(NonZeroU32::MIN) };
     let standings = clerk.standings(&asked, domains).await?;
+    for (asked, standing) in asked.iter().zip(&standings) {
+        book(ledger, asked, standing.as_ref(), domains.settings().shadow_mode);
+    }
     Ok(answer(domains.settings(), request, &asked, standings))
+}
+
+/// Tells of a descriptor that something limits.
+fn book(ledger: &dyn Ledger, asked: &Asked<'_>, standing: Option<&Standing>, all_shadow: bool) {
+    let (
+        Some(standing),
+        Held::Counted { values, .. } | Held::Limited { values, .. } | Held::Blocked { values, .. },
+    ) = (standing, &asked.held)
+    else {
+        return;
+    };
+    let stood = match standing.is_over {
+        true if all_shadow || asked.rule.is_some_and(|rule| rule.shadow_mode) => Stood::Shadow,
+        true => Stood::Over,
+        false => Stood::Within,
+    };
+    let hits = if asked.is_negative { 0 } else { asked.hits };
+    ledger.described(&Described { rule: asked.place, key: Key::List(values), hits, stood });
 }
 
 /// What holds for one descriptor.
@@ -121,6 +146,7 @@ fn asked_of<'a>(
     let mut asked = Asked {
         held: Held::Free,
         rule: None,
+        place: None,
         hits: u32::try_from(hits).unwrap_or(u32::MAX),
         is_negative: descriptor.is_negative_hits,
     };
@@ -143,12 +169,12 @@ fn asked_of<'a>(
     let rule = &domains.rules()[found.rule];
     let settings = domains.settings();
     let counts = settings.count_refused && !settings.atomic;
-    asked.rule = Some(rule);
+    (asked.rule, asked.place) = (Some(rule), Some(found.rule));
     asked.held = match rule.measure {
         Measure::PerUnit { requests, unit } if counts => {
             Held::Counted { requests, unit, values: found.values }
         }
-        Measure::PerUnit { requests: 0, unit } => Held::Blocked { unit },
+        Measure::PerUnit { requests: 0, unit } => Held::Blocked { unit, values: found.values },
         Measure::Unlimited => Held::Unlimited,
         _ => Held::Limited { place: found.rule, values: found.values },
     };
@@ -226,7 +252,7 @@ impl<S: Store> Clerk<'_, S> {
         let name = asked.rule.map_or("", |rule| &*rule.name);
         match &asked.held {
             Held::Free | Held::Unlimited => Ok(None),
-            Held::Blocked { unit } => {
+            Held::Blocked { unit, .. } => {
                 let limit = units::per_unit(0, *unit, name);
                 Ok(Some(Standing { is_over: asked.hits > 0, remaining: 0, reset: left_of(*unit), limit }))
             }

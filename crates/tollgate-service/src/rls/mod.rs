@@ -83,7 +83,7 @@ impl<S: Store> Rls<S> {
     /// Where it makes no sense, or the store does not answer and no policy decides instead.
     pub async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, AskError> {
         let sitting = self.desk.sit();
-        decide::decide(sitting.edition(), request).await
+        decide::decide(sitting.edition(), sitting.ledger(), request).await
     }
 }
 
