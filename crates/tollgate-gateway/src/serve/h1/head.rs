@@ -182,6 +182,8 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunks::{Chunks, Piece};
+    use testkit::{Fuzz, Random};
 
     fn read(text: &[u8]) -> Result<Option<(Head, Bytes)>, Refused> {
         let mut bytes = Bytes::copy_from_slice(text);
@@ -260,5 +262,65 @@ mod tests {
         for text in [long.clone(), format!("{long}\r\n\r\n"), format!("GET / HTTP/1.1\r\n{many}\r\n")] {
             assert_eq!(read(text.as_bytes()).expect_err("too large"), TOO_LARGE);
         }
+    }
+
+    /// What a connection's bytes are read as: for every request its target and where its body lies; then how it ends.
+    fn reading(input: &[u8]) -> (Vec<(String, Framing, usize)>, Option<Refused>) {
+        let (mut bytes, mut requests) = (Bytes::copy_from_slice(input), Vec::new());
+        loop {
+            let head = match take(&mut bytes, &Limits::default()) {
+                Ok(Some(head)) => head,
+                Ok(None) => return (requests, None),
+                Err(refused) => return (requests, Some(refused)),
+            };
+            let body = match head.framing {
+                Framing::None => 0,
+                Framing::Length(length) => usize::try_from(length).unwrap_or(usize::MAX).min(bytes.len()),
+                Framing::Chunked => match chunked(&bytes) {
+                    Some(length) => length,
+                    None => return (requests, None),
+                },
+            };
+            bytes.advance(body);
+            requests.push((head.uri.to_string(), head.framing, body));
+        }
+    }
+
+    /// How long a chunked body is, its framing included; none if it is broken or has no end.
+    fn chunked(bytes: &[u8]) -> Option<usize> {
+        let (mut chunks, mut at) = (Chunks::new(), 0);
+        while at < bytes.len() {
+            match chunks.next(&bytes[at..]).ok()? {
+                Piece::End(length) => return Some(at + length),
+                Piece::Framing(length) | Piece::Data(length) | Piece::Trailers(length) => at += length,
+            }
+        }
+        None
+    }
+
+    /// Whatever comes is read or refused. A head that is not whole is never taken for one that is; and a head that was
+    /// taken reads the same to the parser that hyper and its friends use, with one length or none.
+    #[test]
+    fn fuzzed_heads_are_read_in_one_way_only() {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/h1");
+        let inputs = Fuzz::from(corpus).run(|input: &[u8], random: &mut Random| {
+            let (requests, _) = reading(input);
+            let (of_less, _) = reading(&input[..random.below(input.len() + 1)]);
+            let whole = of_less.len().saturating_sub(1);
+            assert_eq!(of_less[..whole], requests[..whole], "what comes later changes nothing");
+
+            let Ok(Some((head, rest))) = read(input) else { return };
+            let taken = &input[..input.len() - rest.len()];
+            assert!(taken.ends_with(b"\r\n\r\n") && lines_end_well(taken));
+            let said = |name: &HeaderName| head.headers.get_all(name).iter().count();
+            let (lengths, codings) = (said(&header::CONTENT_LENGTH), said(&header::TRANSFER_ENCODING));
+            assert!(lengths + codings <= 1, "one way to say how long it is");
+            assert_eq!(head.framing == Framing::Chunked, codings == 1);
+            let mut slots = [httparse::EMPTY_HEADER; MOST_HEADERS];
+            let mut again = httparse::Request::new(&mut slots);
+            assert!(again.parse(taken).is_ok_and(|parsed| parsed.is_complete()));
+            assert_eq!(again.headers.len(), head.headers.len());
+        });
+        assert!(inputs > 100, "{inputs} inputs");
     }
 }
