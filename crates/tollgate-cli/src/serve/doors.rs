@@ -52,6 +52,7 @@ impl Doors {
         }
         if let Some(listener) = &listen.grpc {
             let door = Rls::new(desk.clone(), rls_settings(listener), drain.clone());
+            doors.in_flight.push(("grpc", Box::new(door.in_flight())));
             doors.add(&opening, DoorName::Grpc, listener, &["h2", "http/1.1"], door)?;
         }
         Ok(doors)
@@ -145,6 +146,7 @@ fn rls_settings(listener: &model::Listener) -> RlsSettings {
         settings.max_message = usize::try_from(longest).unwrap_or(usize::MAX);
     }
     settings.max_header = listener.max_header;
+    settings.max_in_flight = NonZeroUsize::new(listener.max_in_flight as usize).unwrap_or(NonZeroUsize::MIN);
     settings.patience = listener.header_timeout;
     settings.idle = listener.idle_timeout;
     settings

@@ -48,6 +48,12 @@ pub enum AskError {
     /// No domain is loaded.
     #[error("no rate limit configuration loaded")]
     NotLoaded,
+    /// As many are being decided as may be.
+    #[error("too many requests are being decided: at most {most} at once")]
+    Full {
+        /// How many.
+        most: usize,
+    },
     /// The store did not answer, and no policy decides instead.
     #[error("the store cannot answer: {0}")]
     Store(#[from] StoreError),

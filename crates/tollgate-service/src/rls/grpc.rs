@@ -39,7 +39,7 @@ impl From<AskError> for Failure {
     fn from(error: AskError) -> Self {
         let code = match error {
             AskError::NotLoaded => Code::FailedPrecondition,
-            AskError::Store(_) => Code::Unavailable,
+            AskError::Store(_) | AskError::Full { .. } => Code::Unavailable,
             _ => Code::InvalidArgument,
         };
         Self::new(code, error.to_string())

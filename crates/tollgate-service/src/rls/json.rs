@@ -32,6 +32,7 @@ pub(super) async fn answer<S: Store>(door: &Rls<S>, body: &[u8]) -> Response<Byt
             };
             whole(status, "application/json", write(&response).to_string())
         }
+        Err(error @ AskError::Full { .. }) => text(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         Err(error @ AskError::Store(_)) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         Err(error) => text(StatusCode::BAD_REQUEST, error.to_string()),
     }

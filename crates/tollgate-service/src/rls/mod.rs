@@ -27,9 +27,9 @@ pub use decide::AskError;
 
 use crate::Desk;
 use messages::{RateLimitRequest, RateLimitResponse};
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 use tollgate::Store;
-use tollgate_net::{Door, Drain, Guard, Stream, Tokens};
+use tollgate_net::{Ceiling, Door, Drain, Guard, Stream, Tokens};
 
 /// How the door serves.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct RlsSettings {
     pub max_header: u32,
     /// Calls of one connection at once.
     pub max_streams: u32,
+    /// Requests that are being decided at once, over all connections; more are told to come again.
+    pub max_in_flight: NonZeroUsize,
     /// How long a client may take to send a head, or a message.
     pub patience: Duration,
     /// After how long without a call a client is asked whether it is still there.
@@ -56,6 +58,7 @@ impl Default for RlsSettings {
             max_message: 1 << 20,
             max_header: 32 << 10,
             max_streams: 1_024,
+            max_in_flight: NonZeroUsize::MIN.saturating_add(1_999),
             patience: Duration::from_secs(10),
             idle: Duration::from_secs(75),
         }
@@ -66,6 +69,7 @@ impl Default for RlsSettings {
 pub struct Rls<S: Store> {
     desk: Desk<S>,
     settings: RlsSettings,
+    in_flight: Ceiling,
     /// Health says no as soon as the way out begins.
     drain: Drain,
 }
@@ -73,15 +77,24 @@ pub struct Rls<S: Store> {
 impl<S: Store> Rls<S> {
     /// A door to a desk.
     #[must_use]
-    pub const fn new(desk: Desk<S>, settings: RlsSettings, drain: Drain) -> Self {
-        Self { desk, settings, drain }
+    pub fn new(desk: Desk<S>, settings: RlsSettings, drain: Drain) -> Self {
+        let in_flight = Ceiling::new(settings.max_in_flight);
+        Self { desk, settings, in_flight, drain }
+    }
+
+    /// How many requests are being decided, for whoever counts.
+    pub fn in_flight(&self) -> impl Fn() -> usize + Send + Sync + 'static {
+        let in_flight = self.in_flight.clone();
+        move || in_flight.inside()
     }
 
     /// What a request is told.
     ///
     /// # Errors
-    /// Where it makes no sense, or the store does not answer and no policy decides instead.
+    /// Where it makes no sense, there are too many, or the store does not answer and no policy decides instead.
     pub async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, AskError> {
+        let most = self.settings.max_in_flight.get();
+        let _inside = self.in_flight.enter().ok_or(AskError::Full { most })?;
         let sitting = self.desk.sit();
         decide::decide(sitting.edition(), sitting.ledger(), request).await
     }

@@ -1,7 +1,7 @@
 //! Counters that several nodes share through Redis, and what they say while it is away.
 
 use super::stage::{Open, descriptor, hits, request, rules_on};
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use testkit::RedisServer;
 use tollgate::OnFailure;
 use tollgate_redis::RedisStore;
@@ -93,4 +93,32 @@ async fn several_descriptors_are_one_call() {
     assert!(told.statuses.iter().all(|status| status.limit_remaining == 98));
     let made = calls() - before;
     assert!(made <= 4, "{made} calls for 20 descriptors");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_than_may_be_decided_at_once_are_told_to_come_again() {
+    let server = RedisServer::start();
+    let slow = RedisStore::builder(&server.url()).timeout(Duration::from_secs(20)).nodes(2);
+    let slow = Arc::new(slow.on_failure(OnFailure::Open).open().expect("an address"));
+    let node = Open::on(slow, file(""), |settings| settings.max_in_flight = NonZeroUsize::MIN);
+    let asked = request([descriptor(&[("k", "v")])]);
+    let [first, second] = [node.client().await, node.client().await];
+    first.ask(&asked).await.expect("an answer");
+    server.pause();
+    let waiting = tokio::spawn({
+        let asked = asked.clone();
+        async move { first.ask(&asked).await }
+    });
+    let refused = loop {
+        // Until the other one is inside, this one is, and is not answered either: it is given up and leaves.
+        let asking = tokio::time::timeout(Duration::from_millis(300), second.ask(&asked));
+        if let Ok(told) = asking.await {
+            break told.expect_err("Redis is frozen");
+        }
+    };
+    assert_eq!((refused.code.as_str(), waiting.is_finished()), ("14", false));
+    assert!(refused.message.starts_with("too many requests are being decided"), "{refused:?}");
+    server.resume();
+    waiting.await.expect("it ran").expect("an answer");
+    second.ask(&asked).await.expect("room again");
 }
