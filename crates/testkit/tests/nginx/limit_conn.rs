@@ -9,16 +9,16 @@ fn start(limits: &str) -> (Upstream, Nginx) {
     let upstream = Upstream::by_query();
     let nginx = Nginx::start(&format!(
         "limit_conn_zone $binary_remote_addr zone=flight:1m;
-         limit_req_zone $binary_remote_addr zone=rate:1m rate=1r/s;
+         limit_req_zone $binary_remote_addr zone=rate:1m rate=1r/m;
          server {{ listen LISTEN; location / {{ {limits} proxy_pass {}; }} }}",
         upstream.url()
     ));
     (upstream, nginx)
 }
 
-/// A request that is in flight for most of a second.
+/// A request that is in flight for so long that a busy machine has time for the others.
 fn slow(at: u64) -> Arrival {
-    Arrival::at_ms(at).path("/?delay=800")
+    Arrival::at_ms(at).path("/?delay=2500")
 }
 
 fn statuses(seen: &[Seen]) -> Vec<u16> {
@@ -58,15 +58,19 @@ fn assert_same(most: u32, logged: &[Logged]) {
 fn so_many_are_in_flight_and_no_more() {
     let (upstream, nginx) = start("limit_conn flight 2;");
     // The third is one too many; the fourth is another address's.
-    let schedule = Arrivals::new([slow(0), slow(10), slow(100), slow(110).from([127, 0, 0, 2])]);
+    let schedule = Arrivals::new([slow(0), slow(10), slow(800), slow(810).from([127, 0, 0, 2])]);
     let seen = schedule.play(nginx.address());
     assert_eq!(statuses(&seen), [200, 200, 503, 200]);
-    assert!(seen[2].waited() < Duration::from_millis(600), "a refusal does not wait: {:?}", seen[2].waited());
+    assert!(
+        seen[2].waited() < Duration::from_millis(2_000),
+        "a refusal does not wait: {:?}",
+        seen[2].waited()
+    );
     assert_eq!(upstream.most_in_flight(), 3);
     let refused = nginx.logged(4).into_iter().find(|line| line.limit_conn.as_deref() == Some("REJECTED"));
     assert_eq!(refused.unwrap().number, Some(2));
     // Those have gone, and others come.
-    let later = Arrivals::new([slow(0), slow(10), slow(100)]).play(nginx.address());
+    let later = Arrivals::new([slow(0), slow(10), slow(800)]).play(nginx.address());
     assert_eq!(statuses(&later), [200, 200, 503]);
     assert_same(2, &nginx.logged(7));
 }
@@ -74,7 +78,7 @@ fn so_many_are_in_flight_and_no_more() {
 #[test]
 fn a_dry_run_lets_pass() {
     let (_upstream, nginx) = start("limit_conn flight 1; limit_conn_dry_run on;");
-    let seen = Arrivals::new([slow(0), Arrival::at_ms(100)]).play(nginx.address());
+    let seen = Arrivals::new([slow(0), Arrival::at_ms(800)]).play(nginx.address());
     assert_eq!(statuses(&seen), [200, 200]);
     let mut logged = nginx.logged(2);
     logged.sort_by_key(|line| line.number);
@@ -86,8 +90,8 @@ fn a_dry_run_lets_pass() {
 #[test]
 fn who_hangs_up_is_no_longer_in_flight() {
     let (upstream, nginx) = start("limit_conn flight 1;");
-    let for_ever = Arrival::at_ms(0).path("/?delay=100000").give_up_after(Duration::from_millis(200));
-    let seen = Arrivals::new([for_ever, Arrival::at_ms(100)]).play(nginx.address());
+    let for_ever = Arrival::at_ms(0).path("/?delay=100000").give_up_after(Duration::from_millis(1_600));
+    let seen = Arrivals::new([for_ever, Arrival::at_ms(800)]).play(nginx.address());
     assert!(seen[0].answer.is_err());
     assert_eq!(seen[1].status(), 503);
     assert!(nginx.logged(2).iter().any(|line| line.status == 499));
@@ -99,9 +103,11 @@ fn who_hangs_up_is_no_longer_in_flight() {
 #[test]
 fn limit_req_comes_before_limit_conn() {
     let (_upstream, nginx) = start("limit_conn flight 5; limit_req zone=rate;");
-    assert_eq!(statuses(&Arrivals::at_ms([0, 20]).play(nginx.address())), [200, 503]);
+    // The second comes when the first was answered.
+    let one_by_one = [(); 2].map(|()| Arrivals::at_once(1).play(nginx.address())[0].status());
+    assert_eq!(one_by_one, [200, 503]);
     let mut logged = nginx.logged(2);
-    logged.sort_by_key(|line| line.number);
+    logged.sort_by_key(|line| line.connection);
     let told: Vec<_> =
         logged.iter().map(|line| (line.limit_req.as_deref(), line.limit_conn.as_deref())).collect();
     assert_eq!(told, [(Some("PASSED"), Some("PASSED")), (Some("REJECTED"), None)]);
