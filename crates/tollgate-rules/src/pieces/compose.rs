@@ -33,7 +33,8 @@ impl fmt::Display for PieceMistake {
     }
 }
 
-/// Reads a node's own file together with pieces that are kept elsewhere, and the global switch that is kept with them.
+/// Reads a node's own file together with pieces that are kept elsewhere, and the global switch that is kept with them; beside a
+/// foreign table, which has none, the switch is the file's.
 ///
 /// ```
 /// use tollgate_rules::pieces::{PieceKind, PieceText, compose_rules};
@@ -48,7 +49,7 @@ impl fmt::Display for PieceMistake {
 /// let limit = piece(PieceKind::Limit, "per-client", "token_bucket: { rate: 10/s, burst: 5 }");
 /// let rule = piece(PieceKind::Rule, "per-ip", "limits:\n  - { use: per-clint, key: [ip] }");
 /// let own = "version: 1\nrules_from: { source: \"sqlite://rules.db\" }";
-/// let wrong = compose_rules(own, Some(true), &[limit, rule], |_| None).unwrap_err();
+/// let wrong = compose_rules(own, true, &[limit, rule], |_| None).unwrap_err();
 /// assert_eq!(wrong[0].piece, Some(1));
 /// assert_eq!(wrong[0].mistake.line(), 2);
 /// assert_eq!(wrong[0].mistake.path(), "limits[0].use");
@@ -58,7 +59,7 @@ impl fmt::Display for PieceMistake {
 /// Everything that is wrong, each with its piece.
 pub fn compose_rules(
     own: &str,
-    enabled: Option<bool>,
+    enabled: bool,
     pieces: &[PieceText],
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<RuleFile, Vec<PieceMistake>> {
@@ -77,11 +78,12 @@ pub(super) struct Composed {
 /// Puts the texts together.
 pub(super) fn compose(
     own: &str,
-    enabled: Option<bool>,
+    enabled: bool,
     pieces: &[PieceText],
 ) -> Result<Composed, Vec<PieceMistake>> {
     let root = yaml::read(own).map_err(|mistake| vec![PieceMistake { piece: None, mistake }])?;
-    let mut wrong = not_here(&root);
+    let is_foreign = is_foreign(&root);
+    let mut wrong = if is_foreign { Vec::new() } else { not_here(&root) };
     let Node { at, value } = root;
     let Value::Mapping(own) = value else {
         // Read for its mistake.
@@ -91,12 +93,12 @@ pub(super) fn compose(
     let mut entries = Vec::with_capacity(own.len());
     for (key, value) in own {
         match parts.of_file(&key, value) {
-            Some(_) if enabled.is_some() && is_named(&key, "enabled") => {}
+            Some(_) if !is_foreign && is_named(&key, "enabled") => {}
             Some(value) => entries.push((key, value)),
             None => {}
         }
     }
-    if let Some(enabled) = enabled {
+    if !is_foreign {
         entries.push(word("enabled", Value::Plain(enabled.to_string()), at));
     }
     // Rules come after the routes they belong to, in whatever order they are given.
@@ -122,12 +124,16 @@ pub(super) fn compose(
     Ok(Composed { root: Node { at, value: Value::Mapping(entries) }, prefixes })
 }
 
-/// What a file has that stands elsewhere, as it says itself.
+/// Whether the database has a table of somebody else's, beside which the file has rules of its own.
+fn is_foreign(root: &Node) -> bool {
+    let table = entry(root, "rules_from").and_then(|from| entry(from, "table"));
+    table.is_some_and(|table| table.written() != "native")
+}
+
+/// What a file has that stands in the database.
 fn not_here(root: &Node) -> Vec<PieceMistake> {
-    let from = entry(root, "rules_from");
-    let is_foreign = |from: &Node| entry(from, "table").is_some_and(|table| table.written() != "native");
     let Value::Mapping(entries) = &root.value else { return Vec::new() };
-    if from.is_none_or(is_foreign) {
+    if entry(root, "rules_from").is_none() {
         return Vec::new();
     }
     let wrong = |name: &'static str| {

@@ -51,7 +51,7 @@ fn said(file: &RuleFile) -> String {
 }
 
 fn told(pieces: &[PieceText]) -> String {
-    let wrong = compose_rules(OWN, Some(true), pieces, |_| None).unwrap_err();
+    let wrong = compose_rules(OWN, true, pieces, |_| None).unwrap_err();
     let line = |wrong: &tollgate_rules::pieces::PieceMistake| {
         let about = wrong.piece.map_or_else(|| "file".to_owned(), |piece| pieces[piece].about());
         format!("{about}:{}", wrong.mistake)
@@ -75,7 +75,7 @@ fn pieces_are_what_the_whole_file_would_be() {
         |_| None,
     )
     .unwrap();
-    let composed = compose_rules(OWN, Some(false), &pieces, |_| None).unwrap();
+    let composed = compose_rules(OWN, false, &pieces, |_| None).unwrap();
     assert!(composed.rules_from.is_some());
     assert_eq!(said(&composed), said(&whole));
 }
@@ -162,7 +162,7 @@ fn hostile_texts_are_mistakes() {
 #[test]
 fn the_file_says_nothing_of_what_the_database_has() {
     let own = format!("{OWN}enabled: true\nlimits: {{}}\nroutes: []\n");
-    let wrong = compose_rules(&own, Some(true), &[], |_| None).unwrap_err();
+    let wrong = compose_rules(&own, true, &[], |_| None).unwrap_err();
     assert_snapshot!(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), @r#"
     4:1: enabled: must not stand here, for the rules are in the database (`rules_from`); move it there with `tollgate rules push`
     5:1: limits: must not stand here, for the rules are in the database (`rules_from`); move it there with `tollgate rules push`
@@ -175,15 +175,16 @@ fn the_file_says_nothing_of_what_the_database_has() {
 
 #[test]
 fn beside_a_foreign_table_the_file_has_rules_of_its_own() {
-    let own = "version: 1\nrules_from: { source: \"mysql://u:secret@h/d\", table: t_ratelimite_conf, poll: 500ms, cache: c.yaml }\n\
+    let own = "version: 1\nrules_from: { source: \"mysql://u:secret@h/d\", table: t_ratelimite_conf, poll: 500ms, cache: c.yaml }\nenabled: false\n\
                limits: { own: { sliding_log: { limit: 1, window: 1s } } }\n\
                everywhere: [ { name: first, limits: [ { use: own, key: [] } ] } ]\n";
-    let file = compose_rules(own, None, &good()[..1], |_| None).unwrap();
+    let file = compose_rules(own, true, &good()[..1], |_| None).unwrap();
     assert_eq!(
         file.limits.iter().map(|limit| limit.name.as_str()).collect::<Vec<_>>(),
         ["own", "per-client"]
     );
     assert!(parse_rules(own, |_| None).is_ok());
+    assert!(!file.enabled);
     assert!(!format!("{file:?}").contains("secret"));
 }
 
@@ -208,7 +209,7 @@ fn check_round_trip(name: &str, text: &str) {
     let environment = |name: &str| environment(name).or_else(|| Some("12".to_owned()));
     let expected = parse_rules(text, environment).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
     let split = split_rules(text, environment).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
-    let composed = compose_rules(&split.own, Some(split.enabled), &split.pieces, environment)
+    let composed = compose_rules(&split.own, split.enabled, &split.pieces, environment)
         .unwrap_or_else(|wrong| panic!("{name}: {}\n{split:#?}", wrong[0]));
     assert_eq!(said(&composed), said(&expected), "{name}");
     let whole = whole_text(&split.own, split.enabled, &split.pieces).unwrap();
@@ -278,7 +279,7 @@ proptest! {
         let mut pieces = good();
         pieces[at].text = text;
         pieces[at].name = name;
-        let _ = compose_rules(OWN, Some(true), &pieces, |_| None);
+        let _ = compose_rules(OWN, true, &pieces, |_| None);
         let _ = whole_text(OWN, true, &pieces);
     }
 
