@@ -72,10 +72,15 @@ impl SqlKeeper {
         // First of all: whoever changes something waits here for whoever does already.
         let count = database.query("UPDATE tollgate_book SET revision = revision + 1 WHERE id = 1");
         count.execute(&mut *transaction).await?;
-        let before = whole(database.rows(&mut transaction).await?)?;
+        let rows = database.rows(&mut transaction).await?;
+        // Whoever turns everything off at night wants it off, also where somebody has broken a row by hand.
+        let is_switch = changes.iter().all(|change| matches!(change, Change::Switch { .. }));
+        let before = if is_switch { rows } else { whole(rows)? };
         let changed = Changed { at_ms: now_ms(), by: short(by) };
         let applied = apply(&before.book, changes, &changed, Versions::Asked)?;
-        judge(&applied.book).map_err(BookError::Wrong)?;
+        if !is_switch {
+            judge(&applied.book).map_err(BookError::Wrong)?;
+        }
         database.write(&mut transaction, &before, &applied.book).await?;
         for done in applied.done {
             self.audit(&mut transaction, &changed, &done).await?;
@@ -116,15 +121,19 @@ impl SqlKeeper {
         let database = &self.database;
         let name: String = node.node.chars().take(190).collect();
         let mut connection = database.pool().acquire().await?;
-        let update = database.query("UPDATE tollgate_nodes SET revision = ?, failure = ?, at_ms = ? WHERE node = ?");
-        let update = update.bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms).bind(name.clone());
+        let update =
+            database.query("UPDATE tollgate_nodes SET revision = ?, failure = ?, at_ms = ? WHERE node = ?");
+        let update =
+            update.bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms).bind(name.clone());
         if update.execute(&mut *connection).await?.rows_affected() > 0 {
             return Ok(());
         }
         let forget = database.query("DELETE FROM tollgate_nodes WHERE at_ms < ?");
         forget.bind(node.at_ms.saturating_sub(FORGET_NODES_MS)).execute(&mut *connection).await?;
-        let insert = database.query("INSERT INTO tollgate_nodes (node, revision, failure, at_ms) VALUES (?, ?, ?, ?)");
-        let insert = insert.bind(name).bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms);
+        let insert =
+            database.query("INSERT INTO tollgate_nodes (node, revision, failure, at_ms) VALUES (?, ?, ?, ?)");
+        let insert =
+            insert.bind(name).bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms);
         insert.execute(&mut *connection).await?;
         Ok(())
     }
@@ -200,7 +209,9 @@ impl Keeper for SqlKeeper {
 
     fn nodes(&self) -> Asking<'_, Vec<NodeSeen>> {
         Box::pin(self.asked(async {
-            let asked = self.database.query("SELECT node, revision, failure, at_ms FROM tollgate_nodes ORDER BY node");
+            let asked = self
+                .database
+                .query("SELECT node, revision, failure, at_ms FROM tollgate_nodes ORDER BY node");
             let rows = asked.fetch_all(self.database.pool()).await?;
             let node = |row| {
                 Ok(NodeSeen {

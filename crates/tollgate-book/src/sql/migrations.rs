@@ -30,7 +30,7 @@ const STEPS: [&[&str]; 3] = [
             enabled SMALLINT NOT NULL DEFAULT 1,
             revision BIGINT NOT NULL DEFAULT 0
         ){options}",
-        "INSERT INTO tollgate_book (id) SELECT 1 FROM (SELECT 1 AS one) AS nothing
+        "INSERT INTO tollgate_book (id) SELECT 1 FROM (SELECT 1 AS one) AS only_row
             WHERE NOT EXISTS (SELECT 1 FROM tollgate_book WHERE id = 1)",
     ],
     // Whose work it is, and what was done.
@@ -75,7 +75,9 @@ impl Database {
         match self.dialect() {
             Dialect::MySql => {
                 // Tables are made outside of transactions there.
-                let locked = sqlx::query("SELECT GET_LOCK('tollgate_schema', 8) AS locked").fetch_one(&mut *connection).await?;
+                let locked = sqlx::query("SELECT GET_LOCK('tollgate_schema', 8) AS locked")
+                    .fetch_one(&mut *connection)
+                    .await?;
                 if number(&locked, "locked")? != 1 {
                     return Err(BookError::Unreachable("another node is making the tables".to_owned()).into());
                 }
