@@ -11,6 +11,7 @@ mod fields;
 mod file;
 mod log;
 mod replay;
+mod rules;
 mod serve;
 mod words;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Rules(args) => rules::run(&args),
         Command::Schema => check::schema(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),

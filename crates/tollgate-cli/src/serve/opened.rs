@@ -5,7 +5,9 @@ use super::{
     books::Metrics,
     certificates,
     doors::{self, Doors},
+    following::{Following, node_name},
     reload::Followers,
+    source::BookSource,
     state::{self, Status, Tell},
 };
 use anyhow::{Context, Result, anyhow};
@@ -18,9 +20,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::{runtime::Handle, sync::Notify, task::JoinHandle};
 use tollgate::{Cells, Enter};
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
+use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings};
 use tollgate_net::{Contents, Drain, Listener, Phase, TlsFiles, Watcher};
 use tollgate_rules::{
@@ -36,6 +39,8 @@ const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
 pub(crate) struct Options {
     /// The file to follow; none where the rules do not come from one.
     pub(crate) watched: Option<Watched>,
+    /// The database to follow, where the rules come from one.
+    pub(crate) book: Option<BookSource>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
     /// Whether every request is logged.
@@ -109,10 +114,39 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         }
         let metrics = options.metrics;
         let gateway = Some(door);
-        let followers = Followers { enforcer, gateway, desk, doors: named, metrics, meters, sketch, status };
+        let home = options.watched.as_ref().map(|watched| watched.path.clone()).unwrap_or_default();
+        let keeper: Arc<dyn Keeper> = match &options.book {
+            Some(book) => Arc::clone(&book.keeper),
+            None => Arc::new(FileKeeper::new(home.clone())),
+        };
+        let own = match (&options.book, &options.watched) {
+            (Some(_), Some(watched)) => Mutex::new(watched.text.clone()),
+            _ => Mutex::default(),
+        };
+        let look = Notify::new();
+        let followers = Followers {
+            enforcer,
+            gateway,
+            desk,
+            doors: named,
+            metrics,
+            meters,
+            sketch,
+            home,
+            own,
+            look,
+            status,
+        };
         let followers = Arc::new(followers);
-        if let Some(watched) = options.watched {
-            tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
+        let node = node_name(&addresses);
+        match (options.watched, options.book) {
+            (Some(watched), Some(book)) => {
+                tasks.push(tokio::spawn(Following::new(Arc::clone(&followers), book, node).run(watched)));
+            }
+            (Some(watched), None) => {
+                tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers), keeper)));
+            }
+            (None, _) => {}
         }
         Ok(Self { followers, addresses, doors, tasks })
     }
@@ -237,11 +271,20 @@ async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
 }
 
 /// Takes every change of the file.
-async fn follow<S: Enter + Tell + 'static>(mut watched: Watched, followers: Arc<Followers<S>>) {
+async fn follow<S: Enter + Tell + 'static>(
+    mut watched: Watched,
+    followers: Arc<Followers<S>>,
+    keeper: Arc<dyn Keeper>,
+) {
     // It may have changed while everything was opened, and may be half written now.
     let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
     watcher.follow(watched.patterns.clone(), &watched.domains);
     loop {
+        if followers.status.rules().failure.is_none()
+            && let Ok(revision) = keeper.revision().await
+        {
+            followers.status.is_revision(&revision);
+        }
         let told = watcher.changed().await;
         followers.take(&mut watched, &mut watcher, &told);
     }
