@@ -12,7 +12,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     if let Some(from) = &file.rules_from {
         let source = tollgate_book::keeper_of(from)?.source().name;
         println!(
-            "{name}: the rules are in {source}, and were not asked for; `tollgate rules diff` does that"
+            "{name}: the rules are in {source}, and were not asked for; `tollgate rules pull` shows them"
         );
         if from.table == RuleTable::Native {
             println!("{name}: good, as far as it goes");

@@ -224,7 +224,7 @@ fn a_table_of_another_program_is_limits_and_rules() {
     let ask = |limit: &str| {
         let body = format!("{{\"limit\":\"{limit}\"}}");
         let url = format!("http://{}/v1/check", serving.door("http"));
-        crate::served::curl(&["-s", "-d", &body, &url])
+        crate::served::curl(&["-s", "--json", &body, &url])
     };
     // A door asks for it by name: the bucket is the gateway's. One that is off lets pass.
     assert!(ask("/AirAvail").contains("\"limit\":3"), "{}", ask("/AirAvail"));
