@@ -118,7 +118,9 @@ impl Database {
                 match sqlx::query(AssertSqlSafe(statement)).execute(&mut *connection).await {
                     // Broken off after this one the last time: MySQL keeps what a broken step has made.
                     Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("42S21") => {}
-                    done => drop(done?),
+                    done => {
+                        done?;
+                    }
                 }
             }
             let step = i64::try_from(index + 1).unwrap_or(i64::MAX);
