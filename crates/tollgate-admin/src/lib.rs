@@ -8,12 +8,14 @@
 //!
 //! It knows no gateway and no Redis; it asks for what it shows.
 
+mod api;
 mod metrics;
 mod pages;
 mod server;
 mod sketch;
 mod state;
 
+pub use api::{Access, Line, Needs, NoRandomness, Operation, Who, fresh_token};
 pub use metrics::{
     AnswerMeter, Counter, Family, Format, Gauge, Histogram, Meters, Outcome, Registry, RouteMeter, RuleMeter,
 };
