@@ -15,9 +15,14 @@ mod server;
 mod sketch;
 mod state;
 
-pub use api::{Access, Line, Needs, NoRandomness, Operation, Who, fresh_token};
+pub use api::{
+    Access, Asset, Doing, Events, Held, KeyAct, KeyError, Line, Naming, Needs, NoRandomness, Node,
+    OpenListener, Operated, Operation, Recorder, Refusal, Traffic, UpstreamServer, UpstreamState, Who,
+    fresh_token,
+};
 pub use metrics::{
     AnswerMeter, Counter, Family, Format, Gauge, Histogram, Meters, Outcome, Registry, RouteMeter, RuleMeter,
+    RuledMeter,
 };
 pub use server::Admin;
 pub use sketch::{Heavy, HeavyKey, KeyMeter, Ranking, Sketch};

@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::task;
 use tollgate_rules::model::Role;
 
-mod readiness;
+pub(crate) mod readiness;
 
 /// How many keys are told unless a number is asked for, and at most.
 const TOP: usize = 20;

@@ -5,8 +5,8 @@
 //! must not be what brings it down. Who may see which page is the pages' business (`api/gate.rs`).
 
 use crate::{
-    Access, Meters, Operation, Sketch, State,
-    api::{self, Peer, guarded::Guarded},
+    Access, Asset, Meters, Operated, Operation, Sketch, State, Traffic,
+    api::{self, Api, Peer, console, guarded::Guarded},
     pages::{self, Shown},
 };
 use axum::Router;
@@ -22,6 +22,7 @@ use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
+    task::JoinSet,
     time,
 };
 use tollgate_net::{Ceiling, Drain, Listener, Phase, TlsAcceptor};
@@ -39,6 +40,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Admin {
     shown: Shown,
+    api: Option<Api>,
+    console: &'static [Asset],
     tls: Option<TlsAcceptor>,
 }
 
@@ -52,13 +55,26 @@ impl Admin {
     pub fn new(state: Arc<dyn State>, meters: Meters, sketch: Sketch) -> Self {
         let shown = Shown { state, meters, sketch, access: Access::local() };
         pages::ask_state(&shown);
-        Self { shown, tls: None }
+        Self { shown, api: None, console: &[], tls: None }
     }
 
     /// For those whom `access` lets in; whoever reaches it otherwise, which is for an address of this machine.
     #[must_use]
     pub fn access(self, access: Access) -> Self {
-        Self { shown: Shown { access, ..self.shown }, ..self }
+        let api = self.api.map(|api| api.access(access.clone()));
+        Self { shown: Shown { access, ..self.shown }, api, ..self }
+    }
+
+    /// With the whole API, over this program.
+    #[must_use]
+    pub fn api(self, program: Arc<dyn Operated>, traffic: Traffic) -> Self {
+        Self { api: Some(Api::new(program, &self.shown, traffic)), ..self }
+    }
+
+    /// With a console, made of these files.
+    #[must_use]
+    pub fn console(self, files: &'static [Asset]) -> Self {
+        Self { console: files, ..self }
     }
 
     /// Speaks TLS.
@@ -80,13 +96,20 @@ impl Admin {
 
     fn pages(&self) -> Guarded {
         let pages = pages::add(Guarded::new(self.shown.access.clone()), &self.shown);
-        api::add_login(pages, &self.shown.access)
+        let pages = api::add_login(pages, &self.shown.access);
+        let pages = self.api.iter().fold(pages, |pages, api| api.add(pages));
+        if self.console.is_empty() { pages } else { console::add(pages, self.console) }
     }
 
     /// Serves until the drain is over, and lets the [`Sketch`] fade meanwhile.
     pub async fn serve(self, listener: Listener, drain: Drain) {
         let ceiling = Ceiling::new(CONNECTIONS);
         let router = self.router();
+        // Ends with this.
+        let mut sampling = JoinSet::new();
+        if let Some(api) = &self.api {
+            sampling.spawn(api.clone().sample());
+        }
         let mut fade = time::interval(Sketch::FADE_EVERY);
         fade.set_missed_tick_behavior(time::MissedTickBehavior::Skip);
         fade.reset();

@@ -9,8 +9,7 @@ use super::{
     sessions::Sessions,
     token::{self, NoRandomness},
 };
-use axum::extract::Request;
-use http::{HeaderMap, header};
+use http::{HeaderMap, Request, header};
 use std::{
     fmt,
     net::{IpAddr, Ipv6Addr},
@@ -116,7 +115,7 @@ impl Access {
     }
 
     /// Who sent a request.
-    pub(crate) fn who_sent(&self, request: &Request) -> Result<Who, Stopped> {
+    pub(crate) fn who_sent<B>(&self, request: &Request<B>) -> Result<Who, Stopped> {
         self.who(request.headers(), gate::peer(request))
     }
 

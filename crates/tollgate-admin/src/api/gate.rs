@@ -35,7 +35,7 @@ pub enum Needs {
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// Where a request comes from.
-pub(super) fn peer(request: &Request) -> IpAddr {
+pub(super) fn peer<B>(request: &http::Request<B>) -> IpAddr {
     let peer = request.extensions().get::<Peer>();
     peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
 }
