@@ -13,6 +13,7 @@ mod log;
 mod replay;
 mod rules;
 mod serve;
+mod token;
 mod words;
 
 use args::{Args, Command};
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Schema => check::schema(),
+        Command::Token => token::run(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Algorithms(args) => algorithms::run(&args),

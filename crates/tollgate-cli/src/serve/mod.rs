@@ -6,10 +6,12 @@
 mod answers;
 mod books;
 mod certificates;
+mod controls;
 mod doors;
 mod following;
 mod holds;
 mod opened;
+mod published;
 mod reload;
 mod source;
 mod state;

@@ -17,6 +17,7 @@ mod rules_from;
 mod settings;
 mod time;
 mod upstream;
+mod users;
 mod warning;
 
 pub use pattern::PatternError;
