@@ -6,6 +6,7 @@ use super::{
     reload::Followers,
     source::{BookSource, keep, lines},
     state::Tell,
+    telling::Telling,
 };
 use crate::{domains, file};
 use std::{
@@ -13,7 +14,10 @@ use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
+use tokio::{
+    task::JoinSet,
+    time::{Duration, Instant, MissedTickBehavior, interval},
+};
 use tollgate::Enter;
 use tollgate_admin::{RuleMistake, State};
 use tollgate_book::{Book, BookError, NodeSeen, Wrong, compose};
@@ -33,27 +37,66 @@ pub(super) struct Following<S: Enter> {
     is_away: bool,
     /// What was said of this node last, and when.
     seen: Option<(NodeSeen, Instant)>,
+    /// Other nodes, where they can be told at once.
+    telling: Option<Telling>,
+    /// What the others were told last, or told us.
+    told: String,
+}
+
+/// Why the database is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// It is time, or somebody here knows of a change.
+    Here,
+    /// Another node told of a change.
+    Elsewhere,
 }
 
 impl<S: Enter + Tell + 'static> Following<S> {
     pub(super) fn new(followers: Arc<Followers<S>>, source: BookSource, node: String) -> Self {
         followers.status.is_revision(&source.book.revision);
-        Self { followers, source, node, refused: None, is_away: false, seen: None }
+        let store = &followers.enforcer.edition().program().file().store.url.clone();
+        let telling = Telling::of(store, &source.keeper.source().name);
+        let told = source.book.revision.clone();
+        Self { followers, source, node, refused: None, is_away: false, seen: None, telling, told }
     }
 
     /// Follows the database, and the file that has what is the node's own, for ever.
     pub(super) async fn run(mut self, mut watched: Watched) {
         let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
         watcher.follow(watched.patterns.clone(), &watched.domains);
+        let mut listening = JoinSet::new();
+        let heard = match &self.telling {
+            Some(telling) => {
+                listening.spawn(telling.clone().listen());
+                Arc::clone(&telling.heard)
+            }
+            None => Arc::default(),
+        };
         let mut polls = interval(self.source.poll);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = polls.tick() => self.look().await,
-                () = self.followers.look.notified() => self.look().await,
+                _ = polls.tick() => self.look_and_tell(Asked::Here).await,
+                () = self.followers.look.notified() => self.look_and_tell(Asked::Here).await,
+                () = heard.notified() => self.look_and_tell(Asked::Elsewhere).await,
                 told = watcher.changed() => self.take_file(&mut watched, &mut watcher, &told),
             }
             self.say_seen().await;
+        }
+    }
+
+    /// Asks the database once, and tells the others what they may not know.
+    async fn look_and_tell(&mut self, asked: Asked) {
+        self.look().await;
+        let revision = self.followers.status.revision();
+        let Some(telling) = &self.telling else { return };
+        telling.is_ours(&revision);
+        if revision != self.told {
+            if asked == Asked::Here {
+                telling.tell(&revision).await;
+            }
+            self.told = revision;
         }
     }
 

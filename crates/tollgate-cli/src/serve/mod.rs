@@ -15,6 +15,7 @@ mod published;
 mod reload;
 mod source;
 mod state;
+mod telling;
 
 pub(crate) use books::Metrics;
 pub(crate) use opened::{Opened, Options, Watched};

@@ -243,3 +243,68 @@ fn a_table_of_another_program_is_limits_and_rules() {
     MARIADB.sql(&url, "UPDATE t_ratelimite_conf SET status = 0 WHERE configId = 1");
     eventually("the other row", || ask("/AirAvail").contains("\"limit\":5").then_some(()));
 }
+
+/// A request that changes something, and its status and body.
+fn ask(serving: &Serving, method: &str, page: &str, body: &str) -> (String, String) {
+    let url = format!("http://{}{page}", serving.admin);
+    let told = crate::served::curl(&["-s", "-X", method, "--json", body, "-w", "\n%{http_code}", &url]);
+    let (body, status) = told.rsplit_once('\n').unwrap();
+    (status.to_owned(), body.to_owned())
+}
+
+#[test]
+fn nodes_that_share_a_redis_are_told_at_once() {
+    let (upstream, folder, redis) = (Upstream::ok(), Folder::new(), testkit::RedisServer::start());
+    let url = format!("sqlite://{}", folder.path().join("rules.db").display());
+    push(&folder, &url, &rules(&upstream, 100));
+    // So seldom that only a message can be what tells them.
+    let own = own(&url, "").replace("poll: 200ms", "poll: 1h");
+    let file = folder.file("tollgate.yaml", format!("{own}store: {{ url: \"{}\" }}\n", redis.url()));
+    let [one, other] = [Serving::start(&file, &[]), Serving::start(&file, &[])];
+    eventually("both to listen", || {
+        let listening = redis.command(&["PUBSUB", "NUMPAT"]).integer() == 0;
+        let channel = format!("tollgate:rules:{url}");
+        let told = redis.command(&["PUBSUB", "NUMSUB", &channel]).done();
+        (listening && told.items()[1].integer() == 2).then_some(())
+    });
+    assert_eq!([limit(&one), limit(&other)], ["100", "100"]);
+    let (status, told) = ask(&one, "PUT", "/v1/switch", r#"{"enabled":false}"#);
+    assert_eq!(status, "200", "{told}");
+    assert_eq!(limit(&one), "none", "in force when it is answered");
+    becomes(&other, "none");
+    let (status, told) =
+        ask(&other, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":false}"#);
+    assert_eq!(status, "200", "{told}");
+    ask(&other, "PUT", "/v1/switch", r#"{"enabled":true}"#);
+    ask(&one, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":true}"#);
+    becomes(&one, "100");
+    becomes(&other, "100");
+}
+
+#[test]
+fn a_change_through_one_node_is_in_force_on_both_and_in_the_audit() {
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), MARIADB.fresh());
+    push(&folder, &url, &rules(&upstream, 100));
+    let file = folder.file("tollgate.yaml", own(&url, ""));
+    let [one, other] = [Serving::start(&file, &[]), Serving::start(&file, &[])];
+    let id = MARIADB.sql(&url, "SELECT id FROM tollgate_pieces WHERE kind = 'limit'").trim().to_owned();
+    let edit = |limit: u32| {
+        let text = format!("fixed_window: {{ limit: {limit}, window: forever }}");
+        format!(r#"{{"changes":[{{"change":"edit","id":{id},"version":1,"text":"{text}"}}]}}"#)
+    };
+    let (status, told) = ask(&one, "POST", "/v1/changes", &edit(0));
+    assert_eq!(status, "422", "{told}");
+    let (status, told) = ask(&one, "POST", "/v1/changes", &edit(150));
+    assert_eq!(status, "200", "{told}");
+    assert_eq!(limit(&one), "150", "in force when it is answered");
+    becomes(&other, "150");
+    let (status, told) = ask(&other, "POST", "/v1/changes", &edit(160));
+    assert_eq!(status, "409", "made on what is gone: {told}");
+    assert_eq!(limit(&other), "150");
+    let entries =
+        MARIADB.sql(&url, "SELECT done_by, action, about FROM tollgate_audit WHERE action = 'edit'");
+    assert_eq!(entries.trim(), "local\tedit\tlimit all");
+    for told in [one.log(), other.log(), told] {
+        assert!(!told.contains(MARIADB.password()), "{told}");
+    }
+}
