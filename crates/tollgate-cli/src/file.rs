@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 use tollgate_net::Contents;
-use tollgate_rules::{Mistakes, RuleFile, parse_rules, read_rules};
+use tollgate_rules::{
+    Mistakes, RuleFile,
+    model::{Listener, User},
+    parse_rules, read_rules,
+};
 
 /// A rule file, and what it was read from.
 pub(crate) struct Loaded {
@@ -20,7 +24,14 @@ pub(crate) struct Loaded {
 
 /// Reads a rule file; `-` is standard input. Its mistakes go to standard error, one a line, as editors can jump to them.
 pub(crate) fn load(path: &Path) -> Result<RuleFile> {
-    load_whole(path).map(|loaded| loaded.rules)
+    let rules = load_whole(path)?.rules;
+    if rules.rules_from.is_some() {
+        let name = name_of(path);
+        bail!(
+            "the rules of {name} are in a database; `tollgate rules pull -c {name} -o FILE` writes them to a file"
+        );
+    }
+    Ok(rules)
 }
 
 /// The same, with what it was read from.
@@ -52,7 +63,8 @@ pub(crate) fn parse(text: &str) -> Result<RuleFile, Mistakes> {
     parse_rules(text, variable)
 }
 
-fn text_of(path: &Path) -> Result<String> {
+/// What a file holds; `-` is standard input.
+pub(crate) fn text_of(path: &Path) -> Result<String> {
     let name = name_of(path);
     let cannot = || format!("cannot read {name}");
     let bytes = if path == Path::new("-") {
@@ -74,7 +86,8 @@ fn text_of(path: &Path) -> Result<String> {
     })
 }
 
-fn variable(name: &str) -> Option<String> {
+/// What the environment has under this name.
+pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 
@@ -93,6 +106,9 @@ pub(crate) fn same_frame(old: &RuleFile, new: &RuleFile) -> Result<(), String> {
     if old.store != new.store {
         return Err("store: was changed, which takes a restart".to_owned());
     }
+    if old.rules_from != new.rules_from {
+        return Err("rules_from: was changed, which takes a restart".to_owned());
+    }
     let listeners = [
         ("gateway", &old.listen.gateway, &new.listen.gateway),
         ("grpc", &old.listen.grpc, &new.listen.grpc),
@@ -101,9 +117,15 @@ pub(crate) fn same_frame(old: &RuleFile, new: &RuleFile) -> Result<(), String> {
         ("admin", &old.listen.admin, &new.listen.admin),
     ];
     for (name, old, new) in listeners {
-        if old != new {
+        // Who may look at it is changed while it is open.
+        let new = new.clone().map(|new| Listener { users: users(old), ..new });
+        if *old != new {
             return Err(format!("listen.{name}: was changed, which takes a restart"));
         }
     }
     Ok(())
+}
+
+fn users(listener: &Option<Listener>) -> Vec<User> {
+    listener.as_ref().map(|listener| listener.users.clone()).unwrap_or_default()
 }

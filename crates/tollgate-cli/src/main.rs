@@ -11,7 +11,9 @@ mod fields;
 mod file;
 mod log;
 mod replay;
+mod rules;
 mod serve;
+mod token;
 mod words;
 
 use args::{Args, Command};
@@ -28,7 +30,9 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Rules(args) => rules::run(&args),
         Command::Schema => check::schema(),
+        Command::Token => token::run(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Algorithms(args) => algorithms::run(&args),

@@ -7,9 +7,13 @@ use super::{
     state::{Status, Tell},
 };
 use crate::{domains, file};
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::Notify;
 use tollgate::Enter;
-use tollgate_admin::{Meters, Sketch};
+use tollgate_admin::{Access, Meters, Sketch, Traffic};
 use tollgate_gateway::Gateway;
 use tollgate_net::{Contents, Watcher};
 use tollgate_rules::{Enforcer, RuleFile};
@@ -25,6 +29,15 @@ pub(super) struct Followers<S: Enter> {
     pub(super) metrics: Metrics,
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
+    pub(super) traffic: Traffic,
+    /// Who may look at the admin listener.
+    pub(super) access: Access,
+    /// Where the rule file is, for the files that it names.
+    pub(super) home: PathBuf,
+    /// What the node has of its own, where its rules are kept elsewhere.
+    pub(super) own: Mutex<String>,
+    /// Says to look at once whether the rules have changed.
+    pub(super) look: Notify,
     pub(super) status: Arc<Status<S>>,
 }
 
@@ -57,6 +70,16 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         }
     }
 
+    /// What the node has of its own.
+    pub(super) fn own(&self) -> String {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The node has something else of its own.
+    pub(super) fn is_own(&self, text: &str) {
+        text.clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Puts rules in force, or says why not.
     pub(super) fn adopt(&self, rules: RuleFile) -> Result<(), String> {
         let now = self.enforcer.edition();
@@ -65,12 +88,14 @@ impl<S: Enter + Tell + 'static> Followers<S> {
             Some(gateway) => Some(gateway.prepare(&rules).map_err(|error| error.to_string())?),
             None => None,
         };
+        let users = rules.listen.admin.as_ref().map(|admin| admin.users.clone());
         self.enforcer.reload(rules).map_err(|error| error.to_string())?;
+        self.access.replace(users.unwrap_or_default());
         let edition = self.enforcer.edition();
         let answers = AnswerBooks::new(edition.program(), &self.doors, &self.meters, &self.sketch);
         self.desk.keep_books(Arc::new(answers));
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
-            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch);
+            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch, &self.traffic);
             gateway.adopt(edition, prepared, ledger);
         }
         self.meters.reloaded();
@@ -79,7 +104,7 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         Ok(())
     }
 
-    fn refuse(&self, path: &Path, why: &str, mistakes: Option<&tollgate_rules::Mistakes>) {
+    pub(super) fn refuse(&self, path: &Path, why: &str, mistakes: Option<&tollgate_rules::Mistakes>) {
         self.meters.reload_failed();
         self.status.not_reloaded(why, mistakes);
         let told = mistakes.map_or_else(|| why.to_owned(), |mistakes| format!("{why}:\n{mistakes}"));

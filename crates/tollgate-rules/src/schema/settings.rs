@@ -19,6 +19,11 @@ pub(crate) static FILE: Shape = Shape {
             "true",
             "The global switch: `false` refuses nothing and touches no store",
         ),
+        Key::optional(
+            "rules_from",
+            Mapping(&RULES_FROM),
+            "The database that has the rules: `enabled`, `limits`, `upstreams`, `everywhere` and `routes` are there then, not here",
+        ),
         Key::optional("listen", Mapping(&LISTEN), "What is opened; only what is named"),
         Key::optional("store", Mapping(&STORE), "Where what was used is kept"),
         Key::optional("trusted_proxies", Kind::List(&Text("network")), "Whose X-Forwarded-For is believed"),
@@ -51,6 +56,35 @@ pub(crate) static FILE: Shape = Shape {
             "routes",
             Kind::List(&Mapping(&ROUTE)),
             "The first that matches takes the request; none: 404",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+/// The database that has the rules.
+pub(crate) static RULES_FROM: Shape = Shape {
+    name: "rules_from",
+    about: "The database that has the rules, and how it is followed. See [rules in SQL](rules-in-sql.md).",
+    example: "{ source: \"sqlite://rules.db\" }",
+    keys: &[&[
+        Key::required(
+            "source",
+            Text("address of a database"),
+            "\"mysql://user:password@127.0.0.1/rules\"",
+            "`mysql://` (or `mariadb://`), `postgres://` (or `postgresql://`) or `sqlite://`; never shown",
+        ),
+        Key::defaulted("poll", Duration, "2s", "How often it is asked for changes; from 50ms to 1h"),
+        Key::defaulted(
+            "table",
+            Word(&["native", "t_ratelimite_conf"]),
+            "native",
+            "Our own tables, which are made where they are missing; or the table `t_ratelimite_conf`, read as it stands \
+             beside the rules of this file",
+        ),
+        Key::optional(
+            "cache",
+            Text("file"),
+            "Keeps the last good rules, for a start while the database is away",
         ),
     ]],
     exactly_one: &[],
@@ -154,6 +188,17 @@ pub(crate) static LISTENER: Shape = Shape {
             "false",
             "Lets `http`, `grpc` and `resp` listen beyond this machine without a token",
         ),
+        Key::optional(
+            "users",
+            Kind::List(&Mapping(&USER)),
+            "Who may look at `admin`, and do what there. Without any, whoever is on this machine may do everything",
+        ),
+        Key::defaulted(
+            "proxied",
+            Switch,
+            "false",
+            "Lets `admin` listen beyond this machine without TLS, since a proxy in front of it has that",
+        ),
         Key::defaulted("max_connections", Positive, "10000", "Connections at once; more wait to be accepted"),
         Key::defaulted("max_in_flight", Positive, "2000", "Requests at once; more are answered 503"),
         Key::defaulted(
@@ -170,6 +215,29 @@ pub(crate) static LISTENER: Shape = Shape {
             Duration,
             "75s",
             "How long a connection may lie idle, between requests or in a body",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+/// Somebody who may look at the admin listener.
+pub(crate) static USER: Shape = Shape {
+    name: "user",
+    about: "Somebody who may look at the admin listener, and do there what the role allows.",
+    example: "{ name: ann, role: operator, token: \"sha256:...\" }",
+    keys: &[&[
+        Key::required("name", Text("name"), "ann", "What the audit log calls them"),
+        Key::required(
+            "role",
+            Word(&["viewer", "operator", "admin"]),
+            "viewer",
+            "`viewer` looks; `operator` also switches, resets, grants and bans; `admin` also changes the rules",
+        ),
+        Key::required(
+            "token",
+            Text("hash of a token"),
+            "\"sha256:...\"",
+            "The hash of the token they show; `tollgate token` makes both",
         ),
     ]],
     exactly_one: &[],

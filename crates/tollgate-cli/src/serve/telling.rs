@@ -1,0 +1,81 @@
+//! Nodes that share a Redis tell each other that the rules have changed, so that nobody waits for the next poll.
+//!
+//! A message says no more than a revision; who has another looks at the database itself. Nothing depends on it: a message that is
+//! lost, and a Redis that is away, leave the poll. Servers that speak TLS, sentinels and clusters are left to the poll too.
+
+use futures_util::StreamExt;
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+
+/// How long a message may take; the poll is there for the rest.
+const TELL_WITHIN: Duration = Duration::from_secs(1);
+/// How long to wait before connecting again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// A channel in Redis.
+#[derive(Clone)]
+pub(crate) struct Telling {
+    client: redis::Client,
+    channel: String,
+    /// Somebody told of another revision than ours.
+    pub(super) heard: Arc<Notify>,
+    /// What we have in force.
+    ours: Arc<RwLock<String>>,
+}
+
+impl Telling {
+    /// Through this store, about this database; none where the store is no single Redis.
+    pub(super) fn of(store: &str, database: &str) -> Option<Self> {
+        let client = store.starts_with("redis://").then(|| redis::Client::open(store).ok()).flatten()?;
+        let channel = format!("tollgate:rules:{database}");
+        Some(Self { client, channel, heard: Arc::default(), ours: Arc::default() })
+    }
+
+    /// Says which revision is in force here, to be compared with what is heard.
+    pub(super) fn is_ours(&self, revision: &str) {
+        revision.clone_into(&mut self.ours.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Tells the others.
+    pub(super) async fn tell(&self, revision: &str) {
+        let told = async {
+            let mut connection = self.client.get_multiplexed_async_connection().await?;
+            redis::cmd("PUBLISH").arg(&self.channel).arg(revision).exec_async(&mut connection).await
+        };
+        match timeout(TELL_WITHIN, told).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!("other nodes were not told of the change: {}", error.category())
+            }
+            Err(_) => tracing::debug!("other nodes were not told of the change in time"),
+        }
+    }
+
+    /// Listens to the others, for ever.
+    pub(super) async fn listen(self) {
+        loop {
+            if let Ok(mut messages) = self.client.get_async_pubsub().await
+                && messages.subscribe(&self.channel).await.is_ok()
+            {
+                // Something may have been said before anybody listened.
+                self.heard.notify_one();
+                let mut messages = messages.on_message();
+                while let Some(message) = messages.next().await {
+                    let is_ours = message
+                        .get_payload::<String>()
+                        .is_ok_and(|told| told == *self.ours.read().unwrap_or_else(PoisonError::into_inner));
+                    if !is_ours {
+                        self.heard.notify_one();
+                    }
+                }
+            }
+            sleep(AGAIN_AFTER).await;
+        }
+    }
+}
