@@ -192,7 +192,7 @@ class World {
         });
         const step = last <= 300 ? 1000 : last <= 3600 ? 10_000 : 300_000;
         return {
-            step_ms: step, from_ms: Math.floor(Date.now() / 1000) * 1000 - this.seconds.length * step,
+            step_ms: step, from_ms: step === 1000 ? this.seconds[0]!.at_ms : Date.now() - this.seconds.length * step,
             rules: RULES.map(({ rate: _, share: __, ...whose }, i) => ({ ...whose, ...series((one) => one.rules[i]) })),
             total: series((one) => one),
         };

@@ -68,11 +68,13 @@ export function span(ms: number, locale: string): string {
         ).format(value);
     if (ms < 1000) return unit(Math.round(ms), "millisecond");
     if (ms < 60_000) return unit(ms / 1000, "second", ms < 10_000 ? 1 : 0);
+    const two = (large: number, one: string, small: number, other: string) =>
+        small === 0 ? unit(large, one) : `${unit(large, one)} ${unit(small, other)}`;
     const minutes = Math.floor(ms / 60_000);
-    if (minutes < 60) return `${unit(minutes, "minute")} ${unit(Math.floor((ms % 60_000) / 1000), "second")}`;
+    if (minutes < 60) return two(minutes, "minute", Math.floor((ms % 60_000) / 1000), "second");
     const hours = Math.floor(minutes / 60);
-    if (hours < 48) return `${unit(hours, "hour")} ${unit(minutes % 60, "minute")}`;
-    return `${unit(Math.floor(hours / 24), "day")} ${unit(hours % 24, "hour")}`;
+    if (hours < 48) return two(hours, "hour", minutes % 60, "minute");
+    return two(Math.floor(hours / 24), "day", hours % 24, "hour");
 }
 
 /** A key for people: its parts, with a mark for one that is missing. */

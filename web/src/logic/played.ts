@@ -6,8 +6,8 @@ export interface Bins {
     passed: number[];
     delayed: number[];
     refused: number[];
-    /** x in seconds, then all, passed with delayed, passed alone: drawn over one another. */
-    stacked: [number[], number[], number[], number[]];
+    /** x in seconds, then all, passed with delayed, passed alone: drawn over one another, `null` where nothing is added. */
+    stacked: [number[], ...(number | null)[][]];
 }
 
 const WIDTHS_MS = [20, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10_000];
@@ -23,8 +23,9 @@ export function binned(arrivals: Arrival[], seconds: number): Bins {
         counted[decision][bin]! += 1;
     }
     const { allow: passed, wait: delayed, deny: refused } = counted;
-    const more = passed.map((n, i) => n + delayed[i]!);
-    const all = more.map((n, i) => n + refused[i]!);
+    // A bar that would be hidden wholly is none: its edge would show.
+    const more = passed.map((n, i) => (delayed[i]! > 0 ? n + delayed[i]! : null));
+    const all = passed.map((n, i) => (refused[i]! > 0 ? n + delayed[i]! + refused[i]! : null));
     const x = passed.map((_, i) => ((i + 0.5) * widthMs) / 1000);
     return { widthMs, passed, delayed, refused, stacked: [x, all, more, passed] };
 }

@@ -50,6 +50,11 @@ function put(values: number[], index: number, value: number | undefined, length:
     return cut > 0 ? next.slice(cut) : next;
 }
 
+/** Whether seconds are missing between what is known and this one. */
+export function isAhead(traffic: Traffic, second: Second): boolean {
+    return Math.floor((second.at_ms - traffic.fromMs) / traffic.stepMs) > traffic.total.passed.length;
+}
+
 /** A name for people, and one that tells rows apart. */
 export function nameOf(whose: Whose): string {
     if (whose.door) return whose.limit ? `${whose.door}: ${whose.limit}` : whose.door;

@@ -8,7 +8,7 @@ import { effect, signal } from "@preact/signals";
 import { reachable } from "../api/ask";
 import { api } from "../api/calls";
 import type { Refusal, Second } from "../api/types";
-import { fromUsage, type Traffic, withSecond } from "../logic/traffic";
+import { fromUsage, isAhead, type Traffic, withSecond } from "../logic/traffic";
 import { loadStatus } from "./status";
 import { session } from "./session";
 
@@ -68,7 +68,11 @@ function open(): void {
         });
     };
     on<Second>("second", (second) => {
-        if (traffic.value) traffic.value = withSecond(traffic.value, second, SPAN_SECONDS);
+        const before = traffic.value;
+        if (!before) return;
+        traffic.value = withSecond(before, second, SPAN_SECONDS);
+        // Seconds that the stream did not tell are known to usage.
+        if (isAhead(before, second)) void loadTraffic();
     });
     on<Refusal>("refused", (refusal) => {
         if (refusal.limit !== undefined) {
@@ -114,6 +118,10 @@ async function broken(stream: EventSource): Promise<void> {
 async function catchUp(): Promise<void> {
     told.value++;
     void loadStatus();
+    await loadTraffic();
+}
+
+async function loadTraffic(): Promise<void> {
     try {
         traffic.value = fromUsage(await api.usage(SPAN_SECONDS));
     } catch {

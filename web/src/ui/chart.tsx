@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { clock, clockShort, rate } from "../logic/format";
+import { amount, clock, clockShort, rate } from "../logic/format";
 import { theme } from "../state/theme";
 import { language, locale } from "../state/words";
 
@@ -62,11 +62,11 @@ function options(at: HTMLElement, now: { current: Parameters<typeof Chart>[0] })
     const font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const axis = { stroke: colour("muted"), font, ticks: { show: false }, grid: { stroke: colour("line"), width: 1 } };
     const time = (value: number, long: boolean) =>
-        x === "seconds" ? `${rate(value, locale())} s` : (long ? clock : clockShort)(value * 1000, locale());
+        x === "seconds" ? `${amount(value, locale())} s` : (long ? clock : clockShort)(value * 1000, locale());
     return {
         width: Math.max(at.clientWidth, 100),
         height,
-        padding: [8, 8, 0, 0],
+        padding: [8, 14, 0, 0],
         cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
         legend: { live: true },
         scales: {
@@ -80,15 +80,12 @@ function options(at: HTMLElement, now: { current: Parameters<typeof Chart>[0] })
                 size: 24,
                 space: 70,
                 incrs: x === "moment" ? [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] : undefined,
-                values: (plot, splits) => {
-                    const seconds = (plot.scales.x?.max ?? 0) - (plot.scales.x?.min ?? 0) < 240;
-                    return splits.map((split) => time(split, seconds));
-                },
+                values: (_, splits, __, ___, step) => splits.map((split) => time(split, step < 60)),
             },
-            { ...axis, size: 44, space: 28, values: (_, splits) => splits.map((split) => rate(split, locale())) },
+            { ...axis, size: 44, space: 28, values: (_, splits) => splits.map((split) => amount(split, locale())) },
         ],
         series: [
-            { label: "", value: (_, value) => (value === null || value === undefined ? "" : time(value, true)) },
+            { label: "\u00a0", value: (_, value) => (value === null || value === undefined ? "" : time(value, true)) },
             ...lines.map(
                 (line, index): uPlot.Series => ({
                     label: line.label,
@@ -103,9 +100,9 @@ function options(at: HTMLElement, now: { current: Parameters<typeof Chart>[0] })
                               ? uPlot.paths.stepped?.({ align: 1 })
                               : undefined,
                     value: (_, value, __, at) => {
-                        if (at === null || at === undefined || value === null) return "–";
+                        if (at === null || at === undefined) return "";
                         const told = now.current.lines[index]?.told?.(at) ?? value;
-                        return told === undefined || told === null ? "–" : rate(told, locale());
+                        return told === undefined || told === null ? "" : rate(told, locale());
                     },
                 }),
             ),

@@ -57,41 +57,43 @@ export function Editor(props: {
     return (
         <div class="editor-frame">
             <div class={`editor${props.readOnly ? " read-only" : ""}`}>
-                <ol class="editor-lines" aria-hidden="true">
-                    {lines.map((_, i) => (
-                        <li key={i} class={wrong.has(i + 1) ? "wrong" : ""}>
-                            {i + 1}
-                        </li>
-                    ))}
-                </ol>
-                <div class="editor-text">
-                    <pre aria-hidden="true">
-                        {lines.map((line, i) => (
-                            <div key={i} class={wrong.has(i + 1) ? "line wrong" : "line"}>
-                                {coloured(line).map((token, j) => (
-                                    <span key={j} class={`token-${token.kind}`}>
-                                        {token.text}
-                                    </span>
-                                ))}
-                                {"\u200b"}
-                            </div>
+                <div class="editor-inner">
+                    <ol class="editor-lines" aria-hidden="true">
+                        {lines.map((_, i) => (
+                            <li key={i} class={wrong.has(i + 1) ? "wrong" : ""}>
+                                {i + 1}
+                            </li>
                         ))}
-                    </pre>
-                    <textarea
-                        ref={area}
-                        aria-label={props.label}
-                        aria-invalid={props.mistakes.length > 0}
-                        aria-describedby={props.mistakes.length > 0 ? id : undefined}
-                        value={props.value}
-                        readOnly={props.readOnly}
-                        spellcheck={false}
-                        autocomplete="off"
-                        autocapitalize="off"
-                        wrap="off"
-                        rows={1}
-                        onInput={(event) => props.change?.(event.currentTarget.value)}
-                        onKeyDown={onKeyDown}
-                    />
+                    </ol>
+                    <div class="editor-text">
+                        <pre aria-hidden="true">
+                            {lines.map((line, i) => (
+                                <div key={i} class={wrong.has(i + 1) ? "line wrong" : "line"}>
+                                    {coloured(line).map((token, j) => (
+                                        <span key={j} class={`token-${token.kind}`}>
+                                            {token.text}
+                                        </span>
+                                    ))}
+                                    {"\u200b"}
+                                </div>
+                            ))}
+                        </pre>
+                        <textarea
+                            ref={area}
+                            aria-label={props.label}
+                            aria-invalid={props.mistakes.length > 0}
+                            aria-describedby={props.mistakes.length > 0 ? id : undefined}
+                            value={props.value}
+                            readOnly={props.readOnly}
+                            spellcheck={false}
+                            autocomplete="off"
+                            autocapitalize="off"
+                            wrap="off"
+                            rows={1}
+                            onInput={(event) => props.change?.(event.currentTarget.value)}
+                            onKeyDown={onKeyDown}
+                        />
+                    </div>
                 </div>
             </div>
             <ul class="mistakes" id={id} aria-live="polite">
