@@ -12,6 +12,7 @@ mod file;
 mod log;
 mod replay;
 mod serve;
+mod token;
 mod words;
 
 use args::{Args, Command};
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Schema => check::schema(),
+        Command::Token => token::run(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Algorithms(args) => algorithms::run(&args),

@@ -16,6 +16,7 @@ mod route;
 mod settings;
 mod time;
 mod upstream;
+mod users;
 mod warning;
 
 pub use pattern::PatternError;

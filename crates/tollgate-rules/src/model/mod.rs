@@ -13,7 +13,7 @@ pub use rule::{
 };
 pub use settings::{
     AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogLevel, LogSettings, RefusalLog, RefusalStyle,
-    Server, StoreSettings, TlsFiles, Token, Upstream,
+    Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
 };
 
 use crate::{domains::Domains, file::BadRules};
