@@ -73,7 +73,8 @@ fn list(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
         let kind = content_type(path).unwrap_or_default();
         let tag = format!("\"{:016x}\"", fnv(&body));
         let packed = PathBuf::from(format!("{}.gz", file.display()));
-        let gzip = if packed.is_file() { format!("Some(include_bytes!({packed:?}))") } else { "None".to_owned() };
+        let gzip =
+            if packed.is_file() { format!("Some(include_bytes!({packed:?}))") } else { "None".to_owned() };
         writeln!(
             code,
             "    File {{ path: {path:?}, content_type: {kind:?}, tag: {tag:?}, body: include_bytes!({file:?}), gzip: {gzip} }},",
@@ -85,5 +86,7 @@ fn list(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
 
 /// Tells contents apart (FNV-1a): for the `ETag` of files that are ours, so that nothing more is needed.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

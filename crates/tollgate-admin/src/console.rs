@@ -4,8 +4,15 @@
 //! no way out of a folder. The paths of the console's pages all have the one page, which knows by its address what to show;
 //! any other path is nobody's. Files whose names tell their contents may be kept for ever, the page is asked for again.
 
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use crate::{
+    Needs,
+    api::{guarded::Guarded, problem::Problem},
+};
+use axum::{
+    extract::Request,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 /// A file of the console.
 struct File {
@@ -21,18 +28,31 @@ struct File {
 static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// Where the console's pages are; `web/src/app.tsx` knows the same.
-pub(crate) const PAGES: [&str; 7] =
-    ["/", "/rules", "/rules/draft", "/rules/history", "/keys", "/playground", "/nodes"];
+const PAGES: [&str; 7] = ["/", "/rules", "/rules/draft", "/rules/history", "/keys", "/playground", "/nodes"];
 
 /// Where everything else is that they are made of.
-pub(crate) const ASSETS: &str = "/assets/{*file}";
+const ASSETS: &str = "/assets/{*file}";
 
-/// The file for this path, if there is one.
-pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response> {
+/// The console. It is for everybody: who is to sign in needs the page to do so, and it holds nothing of anybody's.
+#[derive(Clone, Copy)]
+pub(crate) struct Console;
+
+impl Console {
+    /// Adds its pages.
+    pub(crate) fn add(self, pages: Guarded) -> Guarded {
+        PAGES
+            .into_iter()
+            .chain([ASSETS])
+            .fold(pages, |pages, path| pages.page(Needs::Nobody, (Method::GET, path), serve, &()))
+    }
+}
+
+async fn serve(request: Request) -> Result<Response, Problem> {
+    let path = request.uri().path();
     let name = if PAGES.contains(&path) { "/index.html" } else { path };
-    // The page by its own name would be a second address of the same.
-    let file = FILES.iter().find(|file| file.path == name && path != "/index.html")?;
-    Some(file.told(headers))
+    let file = FILES.iter().find(|file| file.path == name);
+    let file = file.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "the console has no such file"))?;
+    Ok(file.told(request.headers()))
 }
 
 impl File {
@@ -47,7 +67,8 @@ impl File {
             (header::ETAG, HeaderValue::from_static(self.tag)),
             (header::VARY, HeaderValue::from_static("accept-encoding")),
         ];
-        if says(headers, &header::IF_NONE_MATCH, |tag| tag == "*" || tag.trim_start_matches("W/") == self.tag) {
+        if says(headers, &header::IF_NONE_MATCH, |tag| tag == "*" || tag.trim_start_matches("W/") == self.tag)
+        {
             return (StatusCode::NOT_MODIFIED, common).into_response();
         }
         let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type))];
