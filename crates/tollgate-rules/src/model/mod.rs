@@ -5,12 +5,14 @@
 
 mod condition;
 mod rule;
+mod rules_from;
 mod settings;
 
 pub use condition::{Attribute, DailyTime, Instant, Matcher, PathPattern, Segment, TimeSpan, When};
 pub use rule::{
     Cost, Excess, HeaderCost, LimitSource, Missing, NamedLimit, Override, Reply, Route, Rule, RuleLimit,
 };
+pub use rules_from::{RuleTable, RulesFrom, SourceUrl};
 pub use settings::{
     AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogLevel, LogSettings, RefusalLog, RefusalStyle,
     Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
@@ -25,6 +27,8 @@ use ipnet::IpNet;
 pub struct RuleFile {
     /// The global switch: `false` refuses nothing and touches no store.
     pub enabled: bool,
+    /// The database that has the rules; `None` where the file has them.
+    pub rules_from: Option<RulesFrom>,
     /// What is opened.
     pub listen: Listen,
     /// Where what was used is kept.
@@ -54,6 +58,7 @@ impl Default for RuleFile {
     fn default() -> Self {
         Self {
             enabled: true,
+            rules_from: None,
             listen: Listen::default(),
             store: StoreSettings::default(),
             trusted_proxies: Vec::new(),
