@@ -72,7 +72,12 @@ impl DatabaseServer {
         server.prepare();
         server.run();
         if product == Product::MariaDb {
-            server.sql("mysql", &format!("CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO '{USER}'@'%'"));
+            server.sql(
+                "mysql",
+                &format!(
+                    "CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO '{USER}'@'%'"
+                ),
+            );
         }
         server
     }
@@ -120,9 +125,18 @@ impl DatabaseServer {
             }
             Product::Postgres => {
                 let mut command = Command::new(postgres_program("psql"));
-                command.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--field-separator=\t"]);
+                command.args([
+                    "--no-psqlrc",
+                    "--quiet",
+                    "--tuples-only",
+                    "--no-align",
+                    "--field-separator=\t",
+                ]);
                 command.args(["--set=ON_ERROR_STOP=1", "--username", USER, "--dbname", database]);
-                command.arg(format!("--port={}", self.port.number())).arg("--host").arg(self.directory.path());
+                command
+                    .arg(format!("--port={}", self.port.number()))
+                    .arg("--host")
+                    .arg(self.directory.path());
                 command.arg(format!("--command={statement}"));
                 command
             }
@@ -155,7 +169,8 @@ impl DatabaseServer {
         let data = self.data();
         // Another user writes there.
         let open = fs::Permissions::from_mode(0o777);
-        fs::set_permissions(self.directory.path(), open).unwrap_or_else(|e| panic!("could not open the directory: {e}"));
+        fs::set_permissions(self.directory.path(), open)
+            .unwrap_or_else(|e| panic!("could not open the directory: {e}"));
         let mut command = match self.product {
             Product::MariaDb => {
                 let mut command = Command::new(program("MARIADB_INSTALL_DB", "mariadb-install-db", &[]));
@@ -174,13 +189,21 @@ impl DatabaseServer {
                     }
                     None => Command::new(initdb),
                 };
-                command.args(["--auth=trust", "--username", USER, "--no-sync", "--no-locale", "--encoding=UTF8"]);
+                command.args([
+                    "--auth=trust",
+                    "--username",
+                    USER,
+                    "--no-sync",
+                    "--no-locale",
+                    "--encoding=UTF8",
+                ]);
                 command.arg("--pgdata").arg(data);
                 command
             }
         };
         let output = command.current_dir(self.directory.path()).output();
-        let output = output.unwrap_or_else(|e| panic!("could not prepare {self:?} (`scripts/setup test` installs it): {e}"));
+        let output = output
+            .unwrap_or_else(|e| panic!("could not prepare {self:?} (`scripts/setup test` installs it): {e}"));
         assert!(
             output.status.success(),
             "could not prepare {self:?}: {}{}",
@@ -192,7 +215,8 @@ impl DatabaseServer {
     fn run(&self) {
         let log = self.directory.join("log");
         let open = || File::options().create(true).append(true).open(&log);
-        let (out, err) = open().and_then(|file| Ok((file.try_clone()?, file))).unwrap_or_else(|e| panic!("{e}"));
+        let (out, err) =
+            open().and_then(|file| Ok((file.try_clone()?, file))).unwrap_or_else(|e| panic!("{e}"));
         let port = self.port.number();
         let mut process = match self.product {
             Product::MariaDb => {
@@ -254,7 +278,10 @@ impl Product {
 
 impl fmt::Debug for DatabaseServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DatabaseServer").field("product", &self.product).field("port", &self.port.number()).finish()
+        f.debug_struct("DatabaseServer")
+            .field("product", &self.product)
+            .field("port", &self.port.number())
+            .finish()
     }
 }
 
@@ -271,7 +298,8 @@ fn postgres_program(name: &str) -> PathBuf {
         return Path::new(&folder).join(name);
     }
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut found: Vec<_> = versions.map(|version| version.path().join("bin").join(name)).filter(|path| path.is_file()).collect();
+    let mut found: Vec<_> =
+        versions.map(|version| version.path().join("bin").join(name)).filter(|path| path.is_file()).collect();
     found.sort();
     found.pop().unwrap_or_else(|| PathBuf::from(name))
 }

@@ -172,7 +172,9 @@ impl Making<'_> {
         match piece.kind {
             Kind::Limit | Kind::Upstream if !enabled => return Err(always_on(piece.kind)),
             Kind::File => {
-                return Err(BookError::Refused("a file is not switched off: the global switch is, or a rule".to_owned()));
+                return Err(BookError::Refused(
+                    "a file is not switched off: the global switch is, or a rule".to_owned(),
+                ));
             }
             _ => {}
         }
@@ -246,7 +248,8 @@ impl Making<'_> {
             None => format!("rule {}", rule.escape_debug()),
         };
         let was = if let Some(file) = self.file() {
-            let text = switch_text(&file.text, WhichSwitch::Rule { route, rule }, enabled).map_err(unturned)?;
+            let text =
+                switch_text(&file.text, WhichSwitch::Rule { route, rule }, enabled).map_err(unturned)?;
             let was = if text == file.text { enabled } else { !enabled };
             if text != file.text {
                 file.text = text;

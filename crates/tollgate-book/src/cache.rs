@@ -30,7 +30,10 @@ impl Cache {
     pub fn keep(&self, book: &Book) -> io::Result<()> {
         let text = whole_text(OWN, book.enabled, &texts(&book.pieces))
             .map_err(|wrong| io::Error::other(wrong.first().map(ToString::to_string).unwrap_or_default()))?;
-        let text = format!("# The last good rules of {}, kept by tollgate: written anew whenever they change.\n{text}", book.revision);
+        let text = format!(
+            "# The last good rules of {}, kept by tollgate: written anew whenever they change.\n{text}",
+            book.revision
+        );
         if !self.path.exists() {
             private(&self.path)?;
         }

@@ -5,7 +5,8 @@
 //! also after a restart. What was done is remembered until the process ends, the last thousand entries of it.
 
 use crate::{
-    Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, Kind, NodeSeen, Piece, PieceId, Source, SourceKind,
+    Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, Kind, NodeSeen, Piece, PieceId, Source,
+    SourceKind,
     apply::{Versions, apply, is_on},
     now_ms,
     remembered::{Remembered, plain},

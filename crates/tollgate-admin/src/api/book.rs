@@ -13,8 +13,7 @@ use axum::{Extension, Json, extract::State};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::{Mutex, PoisonError};
-use tollgate_book::{Book, BookError, Change, Wrong};
+use tollgate_book::{Book, BookError, Change, Versions, Wrong, applied};
 use tollgate_rules::RuleFile;
 
 /// Changes at a time.
@@ -120,34 +119,12 @@ async fn publish(api: &Api, who: &Who, changes: &[Change]) -> Result<Book, Probl
 
 /// The rules that there would be after these changes, or what is wrong with them. Nothing is written, and nobody asks
 /// whether somebody else was faster.
-///
-/// Only a keeper knows how changes are made, so it is asked to make them, and the judge who has seen the draft says no.
 pub(super) async fn draft(api: &Api, changes: &[Change]) -> Result<Result<RuleFile, Vec<Wrong>>, Problem> {
-    let keeper = api.program.keeper();
-    let mut changes = changes.to_vec();
-    let book = keeper.read().await.map_err(refused)?;
-    for change in &mut changes {
-        if let Change::Edit { id, version, .. }
-        | Change::Enable { id, version, .. }
-        | Change::Move { id, version, .. }
-        | Change::Delete { id, version } = change
-            && let Some(piece) = book.pieces.iter().find(|piece| piece.id == *id)
-        {
-            *version = piece.version;
-        }
-    }
-    let seen = Mutex::new(None);
-    let judge = |book: &Book| {
-        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(api.program.judge(book));
-        Err(Vec::new())
-    };
-    let result = keeper.change(&changes, "nobody", &judge).await;
-    match (seen.into_inner().unwrap_or_else(PoisonError::into_inner), result) {
-        (Some(judged), _) => Ok(judged),
-        // Nothing would change, or it could not come to a draft.
-        (None, Ok(book)) => Ok(api.program.judge(&book)),
-        (None, Err(BookError::Wrong(mistakes))) => Ok(Err(mistakes)),
-        (None, Err(why)) => Err(refused(why)),
+    let book = api.program.keeper().read().await.map_err(refused)?;
+    match applied(&book, changes, Versions::Waived) {
+        Ok(draft) => Ok(api.program.judge(&draft)),
+        Err(BookError::Wrong(mistakes)) => Ok(Err(mistakes)),
+        Err(why) => Err(refused(why)),
     }
 }
 

@@ -25,7 +25,8 @@ impl Address {
             "sqlite" => Dialect::Sqlite,
             _ => {
                 return Err(BookError::Refused(
-                    "the address of the database must begin with `mysql://`, `postgres://` or `sqlite://`".to_owned(),
+                    "the address of the database must begin with `mysql://`, `postgres://` or `sqlite://`"
+                        .to_owned(),
                 ));
             }
         };

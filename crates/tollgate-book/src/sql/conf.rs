@@ -7,8 +7,8 @@
 
 use super::database::{Database, Failed, maybe};
 use crate::{
-    Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, Kind, NodeSeen, Piece, PieceId, Source, Wrong,
-    hash,
+    Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, Kind, NodeSeen, Piece, PieceId, Source,
+    Wrong, hash,
     remembered::{Remembered, plain},
 };
 use std::{
@@ -99,7 +99,9 @@ impl Row {
 
     fn url(&self) -> Result<&str, Wrong> {
         match self.url.as_deref() {
-            None | Some("") => Err(self.wrong("interfaceUrl", "must be the end of a path, such as /AirAvail")),
+            None | Some("") => {
+                Err(self.wrong("interfaceUrl", "must be the end of a path, such as /AirAvail"))
+            }
             Some(url) => Ok(url),
         }
     }
@@ -117,8 +119,13 @@ impl Row {
     fn patience_ms(&self) -> Result<u64, Wrong> {
         let Some(text) = self.patience.as_deref() else { return Ok(500) };
         match text.parse::<f64>() {
-            Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => {
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to a day")]
+            Ok(seconds) if (0.0..=86_400.0).contains(&seconds) =>
+            {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "from 0 to a day"
+                )]
                 Ok((seconds * 1000.0).round() as u64)
             }
             _ => Err(self.wrong("cache", format!("must be seconds from 0 to 86400; read {text}"))),
@@ -136,7 +143,8 @@ impl Row {
         }
         match (self.url(), self.rate(), self.patience_ms()) {
             (Ok(url), Ok(rate), Ok(patience)) => {
-                let excess = if patience == 0 { "reject".to_owned() } else { format!("{{ wait: {patience}ms }}") };
+                let excess =
+                    if patience == 0 { "reject".to_owned() } else { format!("{{ wait: {patience}ms }}") };
                 let quoted = quoted(url);
                 let limit = format!("token_bucket: {{ rate: {rate}/s, burst: {rate} }}\n");
                 let rule = format!(
@@ -186,7 +194,8 @@ fn book_of(rows: &[Row]) -> Result<Book, BookError> {
     for row in rows {
         let (Some(url), Ok(true)) = (row.url.as_deref(), row.is_on()) else { continue };
         if let Some(first) = on.insert(url, row) {
-            let message = format!("is enabled for this URL, and so is {}; disable one of them", first.about());
+            let message =
+                format!("is enabled for this URL, and so is {}; disable one of them", first.about());
             wrong.push(row.wrong("interfaceUrl", message));
         }
     }

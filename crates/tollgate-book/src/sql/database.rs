@@ -48,9 +48,10 @@ impl Database {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
         let address = Address::read(url)?;
-        let options: AnyConnectOptions = address.url.parse().map_err(|_| {
-            BookError::Refused(format!("the address of {} cannot be read", address.name))
-        })?;
+        let options: AnyConnectOptions = address
+            .url
+            .parse()
+            .map_err(|_| BookError::Refused(format!("the address of {} cannot be read", address.name)))?;
         let pool = AnyPoolOptions::new()
             .max_connections(MOST_CONNECTIONS)
             .acquire_timeout(CONNECT_WITHIN)
@@ -87,7 +88,10 @@ impl Database {
     }
 
     /// What a question comes to, in time and without secrets.
-    pub(super) async fn within<T>(&self, asking: impl Future<Output = Result<T, Failed>>) -> Result<T, BookError> {
+    pub(super) async fn within<T>(
+        &self,
+        asking: impl Future<Output = Result<T, Failed>>,
+    ) -> Result<T, BookError> {
         let name = &self.address.name;
         match tokio::time::timeout(ANSWER_WITHIN, asking).await {
             Ok(Ok(answer)) => Ok(answer),

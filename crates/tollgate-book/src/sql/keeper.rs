@@ -116,15 +116,19 @@ impl SqlKeeper {
         let database = &self.database;
         let name: String = node.node.chars().take(190).collect();
         let mut connection = database.pool().acquire().await?;
-        let update = database.query("UPDATE tollgate_nodes SET revision = ?, failure = ?, at_ms = ? WHERE node = ?");
-        let update = update.bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms).bind(name.clone());
+        let update =
+            database.query("UPDATE tollgate_nodes SET revision = ?, failure = ?, at_ms = ? WHERE node = ?");
+        let update =
+            update.bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms).bind(name.clone());
         if update.execute(&mut *connection).await?.rows_affected() > 0 {
             return Ok(());
         }
         let forget = database.query("DELETE FROM tollgate_nodes WHERE at_ms < ?");
         forget.bind(node.at_ms.saturating_sub(FORGET_NODES_MS)).execute(&mut *connection).await?;
-        let insert = database.query("INSERT INTO tollgate_nodes (node, revision, failure, at_ms) VALUES (?, ?, ?, ?)");
-        let insert = insert.bind(name).bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms);
+        let insert =
+            database.query("INSERT INTO tollgate_nodes (node, revision, failure, at_ms) VALUES (?, ?, ?, ?)");
+        let insert =
+            insert.bind(name).bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms);
         insert.execute(&mut *connection).await?;
         Ok(())
     }
@@ -200,7 +204,9 @@ impl Keeper for SqlKeeper {
 
     fn nodes(&self) -> Asking<'_, Vec<NodeSeen>> {
         Box::pin(self.asked(async {
-            let asked = self.database.query("SELECT node, revision, failure, at_ms FROM tollgate_nodes ORDER BY node");
+            let asked = self
+                .database
+                .query("SELECT node, revision, failure, at_ms FROM tollgate_nodes ORDER BY node");
             let rows = asked.fetch_all(self.database.pool()).await?;
             let node = |row| {
                 Ok(NodeSeen {

@@ -75,7 +75,9 @@ impl Database {
         match self.dialect() {
             Dialect::MySql => {
                 // Tables are made outside of transactions there.
-                let locked = sqlx::query("SELECT GET_LOCK('tollgate_schema', 8) AS locked").fetch_one(&mut *connection).await?;
+                let locked = sqlx::query("SELECT GET_LOCK('tollgate_schema', 8) AS locked")
+                    .fetch_one(&mut *connection)
+                    .await?;
                 if number(&locked, "locked")? != 1 {
                     return Err(BookError::Unreachable("another node is making the tables".to_owned()).into());
                 }

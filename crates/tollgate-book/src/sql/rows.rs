@@ -71,11 +71,13 @@ impl Database {
 
     /// What all rows come to, where the database cannot say it.
     async fn print_of_rows(&self, held: Held<'_>) -> Result<String, Failed> {
-        let asked = "SELECT id, kind, route, name, text, enabled, place, version FROM tollgate_pieces ORDER BY id";
+        let asked =
+            "SELECT id, kind, route, name, text, enabled, place, version FROM tollgate_pieces ORDER BY id";
         let mut all = String::new();
         let rows = self.query(asked).fetch_all(held).await?;
         for row in &rows {
-            let numbers = [number(row, "id")?, number(row, "enabled")?, number(row, "place")?, number(row, "version")?];
+            let numbers =
+                [number(row, "id")?, number(row, "enabled")?, number(row, "place")?, number(row, "version")?];
             let texts = (text(row, "kind")?, maybe(row, "route")?, text(row, "name")?, text(row, "text")?);
             // Writing to a text does not fail.
             let _ = write!(all, "{numbers:?}{texts:?}");
@@ -126,7 +128,8 @@ impl Database {
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         );
         let insert = insert.bind(word_of(piece.kind)).bind(piece.route.clone()).bind(piece.name.clone());
-        let insert = insert.bind(piece.text.clone()).bind(i64::from(piece.enabled)).bind(place).bind(piece.version);
+        let insert =
+            insert.bind(piece.text.clone()).bind(i64::from(piece.enabled)).bind(place).bind(piece.version);
         insert.bind(piece.changed.at_ms).bind(short(&piece.changed.by)).execute(held).await?;
         Ok(())
     }

@@ -1,11 +1,7 @@
 //! What the admin API asks of the program: everything that is open, every key of every limit, and the rules as they are kept.
 
-use super::{
-    opened::Gauges,
-    reload::Followers,
-    state::Tell,
-};
-use std::{net::SocketAddr, sync::Arc, time::SystemTime};
+use super::{opened::Gauges, reload::Followers, state::Tell};
+use std::{fs, net::SocketAddr, sync::Arc, time::SystemTime};
 use tollgate::{Charge, Decision, Enter, Key, Status, Store, StoreError};
 use tollgate_admin::{
     Doing, Held, KeyAct, KeyError, Node, OpenListener, Operated, UpstreamServer, UpstreamState,
@@ -29,7 +25,8 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     }
 
     fn listeners(&self) -> Vec<OpenListener> {
-        let asked = |gauges: &Gauges, name| gauges.iter().find(|(known, _)| *known == name).map(|(_, gauge)| gauge());
+        let asked =
+            |gauges: &Gauges, name| gauges.iter().find(|(known, _)| *known == name).map(|(_, gauge)| gauge());
         let listener = |(name, address): &(&'static str, SocketAddr)| OpenListener {
             name: (*name).to_owned(),
             address: address.to_string(),
@@ -45,7 +42,11 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
             name: upstream.name().to_owned(),
             servers: upstream
                 .servers()
-                .map(|server| UpstreamServer { url: server.url, weight: server.weight, healthy: server.healthy })
+                .map(|server| UpstreamServer {
+                    url: server.url,
+                    weight: server.weight,
+                    healthy: server.healthy,
+                })
                 .collect(),
         };
         upstreams.map(state).collect()
@@ -76,6 +77,13 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     fn take<'a>(&'a self, book: &'a Book) -> Doing<'a, Result<(), String>> {
         Box::pin(async { self.followers.take_book(book) })
     }
+}
+
+/// This node: the machine's name, and where its admin listener is.
+pub(super) fn node(admin: SocketAddr) -> Node {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| admin.ip().to_string());
+    Node { name: format!("{name}:{}", admin.port()), started: SystemTime::now() }
 }
 
 /// The limit of that name, as `/v1/top` has it; the numbers are the key's own where it has some.

@@ -76,11 +76,7 @@ pub(super) struct Composed {
 }
 
 /// Puts the texts together.
-pub(super) fn compose(
-    own: &str,
-    enabled: bool,
-    pieces: &[PieceText],
-) -> Result<Composed, Vec<PieceMistake>> {
+pub(super) fn compose(own: &str, enabled: bool, pieces: &[PieceText]) -> Result<Composed, Vec<PieceMistake>> {
     let root = yaml::read(own).map_err(|mistake| vec![PieceMistake { piece: None, mistake }])?;
     let is_foreign = is_foreign(&root);
     let mut wrong = if is_foreign { Vec::new() } else { not_here(&root) };
