@@ -52,12 +52,12 @@ export const api = {
     play: (play: Play, signal?: AbortSignal) => ask<Played>("POST", "/v1/play", play, signal),
 };
 
-/** A key in an address: its parts in order, and which of them are missing. */
+/** A key in an address: the parts that it has, in order, and the places of those that are missing. */
 export function keyQuery(limit: string, key: KeyParts): string {
     const query = new URLSearchParams({ limit });
     key.forEach((part, index) => {
-        query.append("key", part ?? "");
         if (part === null) query.append("missing", String(index));
+        else query.append("key", part);
     });
     return query.toString();
 }
@@ -66,6 +66,8 @@ export function keyQuery(limit: string, key: KeyParts): string {
 export function keyFromQuery(query: URLSearchParams): { limit: string; key: KeyParts } | null {
     const limit = query.get("limit");
     if (!limit) return null;
-    const missing = new Set(query.getAll("missing").map(Number));
-    return { limit, key: query.getAll("key").map((part, index) => (missing.has(index) ? null : part)) };
+    const key: KeyParts = query.getAll("key");
+    const missing = query.getAll("missing").map(Number).sort((a, b) => a - b);
+    for (const place of missing) if (place >= 0 && place <= key.length) key.splice(place, 0, null);
+    return { limit, key };
 }

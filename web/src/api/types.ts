@@ -187,7 +187,8 @@ export interface Refusal {
     method?: string;
     path?: string;
     ip?: string;
-    limit: string;
+    /** None where it was no limit that refused. */
+    limit: string | null;
     key: (string | null)[];
     left_out?: number;
 }

@@ -29,12 +29,14 @@ export function Refused() {
                         <li key={one.number}>
                             <time class="muted">{clock(one.at_ms, locale())}</time>
                             <span class="refused-what">
-                                <Link href={`/keys?${keyQuery(one.limit, one.key)}`} class="key-name">
-                                    {keyText(one.key, t("key.all"), t("key.missing"))}
-                                </Link>
+                                {one.limit !== null && (
+                                    <Link href={`/keys?${keyQuery(one.limit, one.key)}`} class="key-name">
+                                        {keyText(one.key, t("key.all"), t("key.missing"))}
+                                    </Link>
+                                )}
                                 <span class="muted">
                                     {" "}
-                                    {nameOf(one)}
+                                    {nameOf({ ...one, limit: one.limit ?? undefined })}
                                     {one.path ? ` · ${one.method ?? ""} ${one.path}` : ""}
                                 </span>
                             </span>

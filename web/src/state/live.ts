@@ -75,9 +75,7 @@ function open(): void {
         if (isAhead(before, second)) void loadTraffic();
     });
     on<Refusal>("refused", (refusal) => {
-        if (refusal.limit !== undefined) {
-            refusals.value = [{ ...refusal, number: ++number }, ...refusals.value].slice(0, REFUSALS);
-        }
+        refusals.value = [{ ...refusal, number: ++number }, ...refusals.value].slice(0, REFUSALS);
         leftOut.value = refusal.left_out ?? 0;
     });
     on("rules", () => {

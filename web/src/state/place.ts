@@ -1,9 +1,6 @@
 /** Which page is shown: the address, and how to go elsewhere. The server knows the same paths. */
 import { signal } from "@preact/signals";
 
-export const PAGES = ["/", "/rules", "/keys", "/playground", "/nodes"] as const;
-export type PagePath = (typeof PAGES)[number];
-
 export interface Place {
     path: string;
     query: URLSearchParams;
