@@ -1,5 +1,5 @@
 /** The rules of the stand-in. */
-import type { Piece, RulesInForce } from "../src/api/types";
+import type { Piece, RulesInForce } from "../src/api/types.ts";
 
 const changed = { at_ms: Date.now() - 86_400_000, by: "ann" };
 let id = 0;

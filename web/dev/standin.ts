@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin } from "vite";
-import type { Arrival, Change, Piece, Play, Second } from "../src/api/types";
+import type { Arrival, Change, Piece, Play, Second } from "../src/api/types.ts";
 import { FILE, PIECES, inForceOf } from "./rules.ts";
 
 const STEPS = 300;

@@ -137,7 +137,7 @@ export const en = {
     "act.grant.yes": "Grant",
     "act.reset": "Reset",
     "act.reset.title": "Forget what {key} has used?",
-    "act.reset.text": "The key is as if it had never come to {limit}; a ban and granted units are forgotten as well.",
+    "act.reset.text": "The key is as if it had used nothing of {limit} yet. Granted units and a ban stay.",
     "act.reset.yes": "Reset",
     "act.ban": "Ban",
     "act.ban.for": "For how long",

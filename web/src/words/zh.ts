@@ -139,7 +139,7 @@ export const zh: Record<keyof typeof en, string> = {
     "act.grant.yes": "加赠",
     "act.reset": "重置",
     "act.reset.title": "忘记 {key} 的用量？",
-    "act.reset.text": "此键在 {limit} 中如同从未来过；封禁与加赠的额度也一并清除。",
+    "act.reset.text": "此键如同从未用过 {limit}；加赠的额度与封禁保持不变。",
     "act.reset.yes": "重置",
     "act.ban": "封禁",
     "act.ban.for": "封禁多久",

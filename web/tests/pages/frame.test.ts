@@ -101,9 +101,9 @@ describe("every page", () => {
     test("speaks the language and has the theme that somebody chose, also next time", async () => {
         const { page, close } = await look(chromium, program.admin);
         await page.getByRole("button", { name: "Menu" }).click();
-        await page.getByText("中文", { exact: true }).click();
+        await page.getByRole("radio", { name: "中文" }).check();
         await page.getByRole("heading", { name: "总览" }).waitFor();
-        await page.getByText("深色", { exact: true }).click();
+        await page.getByRole("radio", { name: "深色" }).check();
         await page.reload();
         await page.getByRole("heading", { name: "总览" }).waitFor();
         expect(await page.evaluate(() => [document.documentElement.lang, document.documentElement.dataset.theme])).toEqual(["zh-CN", "dark"]);

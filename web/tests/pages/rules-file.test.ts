@@ -141,3 +141,18 @@ describe("rules in a file", () => {
         await close();
     });
 });
+
+test("a key that has used up what it had is as new after a reset", async () => {
+    const { page, close } = await look(chromium, program.admin, "/keys");
+    expect(await statuses("spent", 4)).toEqual([200, 200, 200, 429]);
+    await page.getByRole("link", { name: "spent" }).first().click();
+    const card = page.locator(".one-key");
+    await card.getByText("would be refused").waitFor();
+    await card.getByText("Passes again in").waitFor();
+    await card.getByRole("button", { name: "Reset" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Reset" }).click();
+    await card.getByText("would pass").waitFor();
+    await card.locator(".level-value", { hasText: "3 left of 3" }).waitFor();
+    expect(await statuses("spent", 1)).toEqual([200]);
+    await close();
+});
