@@ -8,6 +8,7 @@ use super::{
     access::Who,
     asked::{Asked, Said},
     problem::Problem,
+    secrets,
 };
 use axum::{Extension, Json, extract::State};
 use http::StatusCode;
@@ -34,10 +35,14 @@ impl Changes {
     }
 }
 
-pub(super) async fn book(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
+pub(super) async fn book(
+    State(api): State<Api>,
+    Extension(who): Extension<Who>,
+    asked: Asked,
+) -> Result<Json<Value>, Problem> {
     asked.only(&[])?;
     let book = api.program.keeper().read().await.map_err(refused)?;
-    Ok(Json(told(&api, &book)))
+    Ok(Json(told(&api, &who, book)))
 }
 
 pub(super) async fn change(
@@ -46,7 +51,7 @@ pub(super) async fn change(
     Said(changes): Said<Changes>,
 ) -> Result<Json<Value>, Problem> {
     let book = publish(&api, &who, &changes.checked()?).await?;
-    Ok(Json(told(&api, &book)))
+    Ok(Json(told(&api, &who, book)))
 }
 
 pub(super) async fn check(
@@ -93,14 +98,21 @@ pub(super) async fn switch_rule(
     Ok(Json(json!({ "enabled": enabled })))
 }
 
-pub(super) async fn audit(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
+pub(super) async fn audit(
+    State(api): State<Api>,
+    Extension(who): Extension<Who>,
+    asked: Asked,
+) -> Result<Json<Value>, Problem> {
     asked.only(&["before", "n"])?;
     let before = asked.one("before", "the number of an entry")?;
     let n: usize = asked.one("n", "a number from 1 to 500")?.unwrap_or(50);
     if !(1..=500).contains(&n) {
         return Err(Problem::asked_wrong("n must be a number from 1 to 500"));
     }
-    let entries = api.program.keeper().history(before, n).await.map_err(refused)?;
+    let mut entries = api.program.keeper().history(before, n).await.map_err(refused)?;
+    for text in entries.iter_mut().flat_map(|entry| [&mut entry.before, &mut entry.after]).flatten() {
+        *text = secrets::shown(&api, who.role, text);
+    }
     Ok(Json(json!({ "entries": entries })))
 }
 
@@ -128,7 +140,8 @@ pub(super) async fn draft(api: &Api, changes: &[Change]) -> Result<Result<RuleFi
     }
 }
 
-fn told(api: &Api, book: &Book) -> Value {
+fn told(api: &Api, who: &Who, mut book: Book) -> Value {
+    book.pieces.iter_mut().for_each(|piece| piece.text = secrets::shown(api, who.role, &piece.text));
     let source = api.program.keeper().source();
     json!({ "revision": book.revision, "enabled": book.enabled, "source": source, "pieces": book.pieces })
 }
