@@ -4,7 +4,7 @@ import type { AlignedData } from "uplot";
 import { api } from "../api/calls";
 import { asProblem, type Problem } from "../api/problem";
 import type { KeyName, KeyState } from "../api/types";
-import { amount, keyText, span, whole } from "../logic/format";
+import { keyText, rate, span, whole } from "../logic/format";
 import { may } from "../state/session";
 import { locale, t } from "../state/words";
 import { Chart } from "../ui/chart";
@@ -72,8 +72,8 @@ const TONES = { allow: "passed", wait: "delayed", deny: "refused" } as const;
 
 function Level({ state }: { state: KeyState }) {
     const facts: [string, string][] = [
-        [t("key.used"), amount(state.used_per_second, locale())],
-        [t("key.refused"), amount(state.refused_per_second, locale())],
+        [t("key.used"), rate(state.used_per_second, locale())],
+        [t("key.refused"), rate(state.refused_per_second, locale())],
     ];
     if (state.retry_after_ms !== null) facts.push([t("key.retry"), span(state.retry_after_ms, locale())]);
     if (state.reset_after_ms !== null) facts.push([t("key.reset"), span(state.reset_after_ms, locale())]);

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { api, keyFromQuery, keyQuery } from "../api/calls";
 import type { HeavyKey } from "../api/types";
-import { amount, keyText } from "../logic/format";
+import { keyText, rate } from "../logic/format";
 import { inForce, loadBook } from "../state/book";
 import { told } from "../state/live";
 import { go, place } from "../state/place";
@@ -94,7 +94,7 @@ function Heavy({ top, word, chosen }: { top: HeavyKey[]; word: "limited" | "used
                                     <td class="muted">{one.limit}</td>
                                     <td class="number">
                                         <span class={`bar ${word}`} style={{ "--share": String(figure(one) / most) }} aria-hidden="true" />
-                                        {amount(figure(one), locale())}
+                                        {rate(figure(one), locale())}
                                     </td>
                                 </tr>
                             );

@@ -46,7 +46,7 @@ export function TrialView({ trial }: { trial: Trial }) {
                                 <th scope="row">{t(`outcome.${outcome}`)}</th>
                                 <td class="number">{whole(now[outcome], locale())}</td>
                                 <td class="number">{whole(draft[outcome], locale())}</td>
-                                <td class={`number ${change === 0 ? "none" : outcome}`}>
+                                <td class={`number ${change === 0 ? "none" : ""}`}>
                                     {change > 0 ? "+" : ""}
                                     {whole(change, locale())}
                                 </td>
@@ -99,7 +99,7 @@ export function TrialView({ trial }: { trial: Trial }) {
 function Told({ verdict }: { verdict: Verdict }) {
     return (
         <>
-            <Badge tone={TONES[verdict.decision]}>{t(`decision.${verdict.decision}`)}</Badge>{" "}
+            <Badge tone={TONES[verdict.decision]}>{t(`outcome.${TONES[verdict.decision]}`)}</Badge>{" "}
             {verdict.rule && <span class="muted">{verdict.rule}</span>}
         </>
     );
