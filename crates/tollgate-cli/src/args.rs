@@ -36,6 +36,9 @@ pub(crate) enum Command {
     /// Say which route and rules a request would meet, and why not the others.
     #[command(after_long_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Move rules between a file and the database that its rules_from names.
+    #[command(after_long_help = RULES_HELP)]
+    Rules(RulesArgs),
     /// Print the JSON Schema of rule files, for editors.
     Schema,
     /// Make a token for somebody who may look at the admin listener, and the line of the rule file that knows it.
@@ -82,6 +85,61 @@ pub(crate) struct ServeArgs {
     /// Keep no metrics: for measuring what they cost
     #[arg(long, hide = true)]
     pub(crate) without_metrics: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RulesArgs {
+    #[command(subcommand)]
+    pub(crate) way: RulesWay,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum RulesWay {
+    /// Put a file's rules into the database: all of them, or none.
+    Push(PushArgs),
+    /// Write a whole rule file from the database.
+    Pull(PullArgs),
+    /// Say how a file and the database differ. Exit code 0 if they do not, 1 if they do.
+    Diff(DiffArgs),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PushArgs {
+    /// The rule file whose rules_from names the database
+    #[arg(short, long, value_name = "FILE", default_value = "tollgate.yaml")]
+    pub(crate) config: PathBuf,
+
+    /// The file that has the rules; the same one if left out
+    pub(crate) file: Option<PathBuf>,
+
+    /// Push although the database was changed since the file was pulled, or has rules that are not from it
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Who does it, for the audit
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PullArgs {
+    /// The rule file whose rules_from names the database
+    #[arg(short, long, value_name = "FILE", default_value = "tollgate.yaml")]
+    pub(crate) config: PathBuf,
+
+    /// Where to write; standard output if left out
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct DiffArgs {
+    /// The rule file whose rules_from names the database
+    #[arg(short, long, value_name = "FILE", default_value = "tollgate.yaml")]
+    pub(crate) config: PathBuf,
+
+    /// The file that has the rules; the same one if left out
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -199,6 +257,21 @@ A small file to begin with:
           limits: [ { token_bucket: { rate: 10/s, burst: 20 }, key: [ip] } ]
 
 Every key: docs/reference.md, or `tollgate schema`.";
+
+const RULES_HELP: &str = "\
+From a file to a database: add rules_from to the file, push, then take enabled, limits, upstreams,
+everywhere and routes out of it; other nodes need only what is left.
+  tollgate rules push -c tollgate.yaml
+
+From then on, where a file is handier than SQL or the console:
+  tollgate rules pull -c tollgate.yaml -o rules.yaml
+  (edit rules.yaml)
+  tollgate rules diff -c tollgate.yaml rules.yaml
+  tollgate rules push -c tollgate.yaml rules.yaml
+
+The first line of a pulled file says which revision it is: a push is refused where the database has
+another by now, unless it is forced. What is the same keeps its row. Comments are not moved: those
+of a row stay for as long as the row does not change.";
 
 const EXPLAIN_HELP: &str = "\
 Example:

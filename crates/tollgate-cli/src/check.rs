@@ -3,11 +3,22 @@
 use crate::{args::CheckArgs, file};
 use anyhow::Result;
 use std::io::{self, Write};
+use tollgate_rules::model::RuleTable;
 
 /// Reads the file, and tells what it has or everything that is wrong with it.
 pub(crate) fn run(args: &CheckArgs) -> Result<()> {
-    let file = file::load(&args.file)?;
+    let file = file::load_whole(&args.file)?.rules;
     let name = file::name_of(&args.file);
+    if let Some(from) = &file.rules_from {
+        let source = tollgate_book::keeper_of(from)?.source().name;
+        println!(
+            "{name}: the rules are in {source}, and were not asked for; `tollgate rules pull` shows them"
+        );
+        if from.table == RuleTable::Native {
+            println!("{name}: good, as far as it goes");
+            return Ok(());
+        }
+    }
     for warning in file.warnings() {
         eprintln!("{name}: warning: {warning}");
     }

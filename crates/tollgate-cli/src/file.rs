@@ -24,7 +24,14 @@ pub(crate) struct Loaded {
 
 /// Reads a rule file; `-` is standard input. Its mistakes go to standard error, one a line, as editors can jump to them.
 pub(crate) fn load(path: &Path) -> Result<RuleFile> {
-    load_whole(path).map(|loaded| loaded.rules)
+    let rules = load_whole(path)?.rules;
+    if rules.rules_from.is_some() {
+        let name = name_of(path);
+        bail!(
+            "the rules of {name} are in a database; `tollgate rules pull -c {name} -o FILE` writes them to a file"
+        );
+    }
+    Ok(rules)
 }
 
 /// The same, with what it was read from.
@@ -56,7 +63,8 @@ pub(crate) fn parse(text: &str) -> Result<RuleFile, Mistakes> {
     parse_rules(text, variable)
 }
 
-fn text_of(path: &Path) -> Result<String> {
+/// What a file holds; `-` is standard input.
+pub(crate) fn text_of(path: &Path) -> Result<String> {
     let name = name_of(path);
     let cannot = || format!("cannot read {name}");
     let bytes = if path == Path::new("-") {
@@ -97,6 +105,9 @@ pub(crate) fn fingerprint(file: &RuleFile) -> String {
 pub(crate) fn same_frame(old: &RuleFile, new: &RuleFile) -> Result<(), String> {
     if old.store != new.store {
         return Err("store: was changed, which takes a restart".to_owned());
+    }
+    if old.rules_from != new.rules_from {
+        return Err("rules_from: was changed, which takes a restart".to_owned());
     }
     let listeners = [
         ("gateway", &old.listen.gateway, &new.listen.gateway),

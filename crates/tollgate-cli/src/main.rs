@@ -11,6 +11,7 @@ mod fields;
 mod file;
 mod log;
 mod replay;
+mod rules;
 mod serve;
 mod token;
 mod words;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Rules(args) => rules::run(&args),
         Command::Schema => check::schema(),
         Command::Token => token::run(),
         Command::Replay(args) => replay::run(&args),

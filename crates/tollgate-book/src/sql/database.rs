@@ -7,7 +7,10 @@ use sqlx::{
     any::{AnyConnectOptions, AnyPoolOptions, AnyRow},
     query::Query,
 };
-use std::{sync::Once, time::Duration};
+use std::{
+    sync::{Once, OnceLock},
+    time::Duration,
+};
 
 /// Connections at once: one that follows, and a few people who change something.
 const MOST_CONNECTIONS: u32 = 4;
@@ -19,7 +22,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// A database.
 pub(super) struct Database {
     address: Address,
-    pool: AnyPool,
+    options: AnyConnectOptions,
+    /// Made by the first question: a pool begins a task, and whoever only names a database may have no runtime.
+    pool: OnceLock<AnyPool>,
 }
 
 /// Why a question was not answered.
@@ -52,12 +57,7 @@ impl Database {
             .url
             .parse()
             .map_err(|_| BookError::Refused(format!("the address of {} cannot be read", address.name)))?;
-        let pool = AnyPoolOptions::new()
-            .max_connections(MOST_CONNECTIONS)
-            .acquire_timeout(CONNECT_WITHIN)
-            .idle_timeout(Duration::from_secs(300))
-            .connect_lazy_with(options.disable_statement_logging());
-        Ok(Self { address, pool })
+        Ok(Self { address, options: options.disable_statement_logging(), pool: OnceLock::new() })
     }
 
     pub(super) const fn dialect(&self) -> Dialect {
@@ -68,18 +68,24 @@ impl Database {
         Source { kind: self.dialect().kind(), name: self.address.name.clone(), read_only }
     }
 
-    pub(super) const fn pool(&self) -> &AnyPool {
-        &self.pool
+    pub(super) fn pool(&self) -> &AnyPool {
+        self.pool.get_or_init(|| {
+            AnyPoolOptions::new()
+                .max_connections(MOST_CONNECTIONS)
+                .acquire_timeout(CONNECT_WITHIN)
+                .idle_timeout(Duration::from_secs(300))
+                .connect_lazy_with(self.options.clone())
+        })
     }
 
     /// A transaction that only reads, and sees one moment.
     pub(super) async fn reading(&self) -> Result<Transaction<'static, Any>, Failed> {
-        Ok(self.pool.begin_with(self.dialect().begin_reading()).await?)
+        Ok(self.pool().begin_with(self.dialect().begin_reading()).await?)
     }
 
     /// A transaction that writes; what is not committed is undone.
     pub(super) async fn writing(&self) -> Result<Transaction<'static, Any>, Failed> {
-        Ok(self.pool.begin_with(self.dialect().begin_writing()).await?)
+        Ok(self.pool().begin_with(self.dialect().begin_writing()).await?)
     }
 
     /// A statement of ours; whatever comes from elsewhere is bound to it.

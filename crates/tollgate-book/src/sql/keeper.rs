@@ -72,10 +72,15 @@ impl SqlKeeper {
         // First of all: whoever changes something waits here for whoever does already.
         let count = database.query("UPDATE tollgate_book SET revision = revision + 1 WHERE id = 1");
         count.execute(&mut *transaction).await?;
-        let before = whole(database.rows(&mut transaction).await?)?;
+        let rows = database.rows(&mut transaction).await?;
+        // Whoever turns everything off at night wants it off, also where somebody has broken a row by hand.
+        let is_switch = changes.iter().all(|change| matches!(change, Change::Switch { .. }));
+        let before = if is_switch { rows } else { whole(rows)? };
         let changed = Changed { at_ms: now_ms(), by: short(by) };
         let applied = apply(&before.book, changes, &changed, Versions::Asked)?;
-        judge(&applied.book).map_err(BookError::Wrong)?;
+        if !is_switch {
+            judge(&applied.book).map_err(BookError::Wrong)?;
+        }
         database.write(&mut transaction, &before, &applied.book).await?;
         for done in applied.done {
             self.audit(&mut transaction, &changed, &done).await?;

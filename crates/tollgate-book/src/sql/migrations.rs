@@ -30,7 +30,7 @@ const STEPS: [&[&str]; 3] = [
             enabled SMALLINT NOT NULL DEFAULT 1,
             revision BIGINT NOT NULL DEFAULT 0
         ){options}",
-        "INSERT INTO tollgate_book (id) SELECT 1 FROM (SELECT 1 AS one) AS nothing
+        "INSERT INTO tollgate_book (id) SELECT 1 FROM (SELECT 1 AS one) AS only_row
             WHERE NOT EXISTS (SELECT 1 FROM tollgate_book WHERE id = 1)",
     ],
     // Whose work it is, and what was done.
@@ -118,7 +118,9 @@ impl Database {
                 match sqlx::query(AssertSqlSafe(statement)).execute(&mut *connection).await {
                     // Broken off after this one the last time: MySQL keeps what a broken step has made.
                     Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("42S21") => {}
-                    done => drop(done?),
+                    done => {
+                        done?;
+                    }
                 }
             }
             let step = i64::try_from(index + 1).unwrap_or(i64::MAX);

@@ -72,6 +72,7 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let watched = Watched { path: rules.path().to_owned(), text: text.clone(), patterns, domains };
     let options = Options {
         watched: Some(watched),
+        book: None,
         workers: WORKERS,
         access: AccessLog::default(),
         metrics: Metrics::Kept,

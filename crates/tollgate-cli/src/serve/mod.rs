@@ -8,10 +8,12 @@ mod books;
 mod certificates;
 mod controls;
 mod doors;
+mod following;
 mod holds;
 mod opened;
 mod published;
 mod reload;
+mod source;
 mod state;
 
 pub(crate) use books::Metrics;
@@ -35,15 +37,23 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         let name = args.config.display();
         anyhow::bail!("there is no {name}; `tollgate serve -c FILE` names another\n\n{}", args::SERVE_HELP);
     }
-    let Loaded { rules: file, text, patterns, domains } = file::load_whole(&args.config)?;
+    let mut loaded = file::load_whole(&args.config)?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();
     let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
     stop_on_signals(&drain).context("cannot listen to signals")?;
-    crate::log::begin(file.log);
+    crate::log::begin(loaded.rules.log);
+    let mut book = None;
+    if let Some(from) = loaded.rules.rules_from.clone() {
+        let (rules, source) = runtime.block_on(source::find(&loaded, &from, &drain))?;
+        loaded.rules = rules;
+        book = Some(source);
+    }
+    let Loaded { rules: file, text, patterns, domains } = loaded;
     let watched = Watched { path: args.config.clone(), text, patterns, domains };
     let options = Options {
         watched: Some(watched),
+        book,
         workers: args.workers,
         access: file.log.access,
         metrics: if args.without_metrics { Metrics::Not } else { Metrics::Kept },

@@ -6,7 +6,9 @@ use super::{
     certificates,
     controls::{self, Controls},
     doors::{self, Doors},
+    following::{Following, node_name},
     reload::Followers,
+    source::BookSource,
     state::{self, Status, Tell},
 };
 use anyhow::{Context, Result, anyhow};
@@ -19,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::{runtime::Handle, sync::Notify, task::JoinHandle};
 use tollgate::{Cells, Enter};
 use tollgate_admin::{Access, Admin, Line, Meters, RulesState, Sketch, State, Traffic};
 use tollgate_book::{FileKeeper, Keeper};
@@ -38,6 +40,8 @@ const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
 pub(crate) struct Options {
     /// The file to follow; none where the rules do not come from one.
     pub(crate) watched: Option<Watched>,
+    /// The database to follow, where the rules come from one.
+    pub(crate) book: Option<BookSource>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
     /// Whether every request is logged.
@@ -109,7 +113,14 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let (connections, in_flight) = (Arc::new(connections), Arc::new(in_flight));
         let (counted, waiting) = (Arc::clone(&connections), Arc::clone(&in_flight));
         meters.ask_listeners(move || asked(&counted), move || asked(&waiting));
-        let keeper: Arc<dyn Keeper> = Arc::new(FileKeeper::new(path.clone()));
+        let keeper: Arc<dyn Keeper> = match &options.book {
+            Some(book) => Arc::clone(&book.keeper),
+            None => Arc::new(FileKeeper::new(path.clone())),
+        };
+        let own = match (&options.book, &options.watched) {
+            (Some(_), Some(watched)) => Mutex::new(watched.text.clone()),
+            _ => Mutex::default(),
+        };
         let access = access(listen.admin.as_ref());
         let followers = Arc::new(Followers {
             enforcer,
@@ -122,7 +133,8 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             traffic: traffic.clone(),
             access: access.clone(),
             home: path,
-            own: String::new(),
+            own,
+            look: Notify::new(),
             status: Arc::clone(&status),
         });
         if let Some(listener) = &listen.admin {
@@ -142,8 +154,15 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
                 .access(access);
             open_admin(listener, admin, socket, &drain, &meters, &mut tasks)?;
         }
-        if let Some(watched) = options.watched {
-            tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers), keeper)));
+        let node = node_name(&addresses);
+        match (options.watched, options.book) {
+            (Some(watched), Some(book)) => {
+                tasks.push(tokio::spawn(Following::new(Arc::clone(&followers), book, node).run(watched)));
+            }
+            (Some(watched), None) => {
+                tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers), keeper)));
+            }
+            (None, _) => {}
         }
         Ok(Self { followers, addresses, doors, tasks })
     }

@@ -9,7 +9,7 @@ use tollgate_rules::RuleFile;
 impl<S: Enter + Tell + 'static> Followers<S> {
     /// The rules that a book is here, or everything that is wrong with it.
     pub(super) fn judge(&self, book: &Book) -> Result<RuleFile, Vec<Wrong>> {
-        let rules = compose(&self.own, book, file::variable)?;
+        let rules = compose(&self.own(), book, file::variable)?;
         let whole = |why: String| vec![about_all(book, why)];
         let patterns = domains::patterns(&self.home, &rules);
         let rules = domains::put_in(rules, &patterns, &domains::read(&patterns)).map_err(whole)?;
@@ -27,6 +27,8 @@ impl<S: Enter + Tell + 'static> Followers<S> {
             self.judge(book).map_err(|wrong| wrong.first().map(ToString::to_string).unwrap_or_default())?;
         self.adopt(rules)?;
         self.status.is_revision(&book.revision);
+        // Whoever follows a database has the newest book then too, for when the file changes or the database goes away.
+        self.look.notify_one();
         Ok(())
     }
 }

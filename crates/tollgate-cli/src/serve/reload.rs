@@ -9,8 +9,9 @@ use super::{
 use crate::{domains, file};
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
+use tokio::sync::Notify;
 use tollgate::Enter;
 use tollgate_admin::{Access, Meters, Sketch, Traffic};
 use tollgate_gateway::Gateway;
@@ -34,7 +35,9 @@ pub(super) struct Followers<S: Enter> {
     /// Where the rule file is, for the files that it names.
     pub(super) home: PathBuf,
     /// What the node has of its own, where its rules are kept elsewhere.
-    pub(super) own: String,
+    pub(super) own: Mutex<String>,
+    /// Says to look at once whether the rules have changed.
+    pub(super) look: Notify,
     pub(super) status: Arc<Status<S>>,
 }
 
@@ -67,6 +70,16 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         }
     }
 
+    /// What the node has of its own.
+    pub(super) fn own(&self) -> String {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The node has something else of its own.
+    pub(super) fn is_own(&self, text: &str) {
+        text.clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Puts rules in force, or says why not.
     pub(super) fn adopt(&self, rules: RuleFile) -> Result<(), String> {
         let now = self.enforcer.edition();
@@ -91,7 +104,7 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         Ok(())
     }
 
-    fn refuse(&self, path: &Path, why: &str, mistakes: Option<&tollgate_rules::Mistakes>) {
+    pub(super) fn refuse(&self, path: &Path, why: &str, mistakes: Option<&tollgate_rules::Mistakes>) {
         self.meters.reload_failed();
         self.status.not_reloaded(why, mistakes);
         let told = mistakes.map_or_else(|| why.to_owned(), |mistakes| format!("{why}:\n{mistakes}"));

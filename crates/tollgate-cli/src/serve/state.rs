@@ -55,6 +55,8 @@ pub(super) struct Status<S: Store> {
     rules: Mutex<RulesState>,
     /// Which book the rules in force are.
     revision: Mutex<String>,
+    /// What ails the database that the rules come from, where something does.
+    source: Mutex<Option<String>>,
     upstreams: Box<dyn Fn() -> Vec<Component> + Send + Sync>,
 }
 
@@ -66,8 +68,8 @@ impl<S: Store> Status<S> {
         upstreams: impl Fn() -> Vec<Component> + Send + Sync + 'static,
     ) -> Self {
         let rules = RulesState { file, generation: 1, loaded: SystemTime::now(), failure: None };
-        let (rules, revision) = (Mutex::new(rules), Mutex::default());
-        Self { enforcer, drain, rules, revision, upstreams: Box::new(upstreams) }
+        let (rules, revision, source) = (Mutex::new(rules), Mutex::default(), Mutex::default());
+        Self { enforcer, drain, rules, revision, source, upstreams: Box::new(upstreams) }
     }
 
     /// Which book the rules in force are.
@@ -78,6 +80,23 @@ impl<S: Store> Status<S> {
     /// The rules in force are this book.
     pub(super) fn is_revision(&self, revision: &str) {
         revision.clone_into(&mut self.revision.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Something ails the database that the rules come from, or nothing does any more.
+    pub(super) fn source_ails(&self, why: Option<String>) {
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// What is in force is what there is again.
+    pub(super) fn mended(&self) {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).failure = None;
+    }
+
+    /// Rules of a database were not taken.
+    pub(super) fn not_taken(&self, database: &str, why: &str, mistakes: Vec<RuleMistake>) {
+        let (at, file) = (SystemTime::now(), PathBuf::from(database));
+        let failure = ReloadFailure { at, file, why: why.to_owned(), mistakes };
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).failure = Some(failure);
     }
 
     /// Other rules are in force.
@@ -118,7 +137,11 @@ impl<S: Store + Tell + 'static> State for Status<S> {
     }
 
     fn others(&self) -> Vec<Component> {
-        (self.upstreams)()
+        let mut others = (self.upstreams)();
+        if let Some(why) = self.source.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            others.push(Component { name: "rules_from".to_owned(), condition: Condition::Ailing(why) });
+        }
+        others
     }
 
     fn explain(&self, question: &str) -> Explaining<'_> {

@@ -21,6 +21,7 @@ fn overall() {
                   beside it
       check       Say everything that is wrong with a rule file
       explain     Say which route and rules a request would meet, and why not the others
+      rules       Move rules between a file and the database that its rules_from names
       schema      Print the JSON Schema of rule files, for editors
       replay      Run recorded traffic through limits, on a clock of its own
       demo        Watch a gateway limit its clients: everything is built in, nothing else is needed

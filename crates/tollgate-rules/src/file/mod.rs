@@ -82,7 +82,9 @@ impl BadRules {
         &self.name
     }
 
-    pub(crate) fn new(name: &str, mistakes: Mistakes) -> Self {
+    /// What is wrong with the file of this name.
+    #[must_use]
+    pub fn new(name: &str, mistakes: Mistakes) -> Self {
         Self { name: name.to_owned(), mistakes }
     }
 

@@ -188,7 +188,7 @@ impl Parts {
         let at = Position { source, line: 1, column: 1 };
         let here = |mistake: Mistake| Mistake { at: Position { source, ..mistake.at }, ..mistake };
         let node = yaml::read(&piece.text).map_err(|mistake| vec![here(mistake)])?.of_source(source);
-        let name = Node { at, value: Value::Quoted(piece.name.clone()) };
+        let name = Node { at, value: named(&piece.name) };
         match piece.kind {
             PieceKind::Limit => {
                 self.limits.push((name, node));
@@ -275,7 +275,7 @@ fn with_what_stands_beside(
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    entries.insert(0, word("name", Value::Quoted(piece.name.clone()), at));
+    entries.insert(0, word("name", named(&piece.name), at));
     if !piece.enabled {
         entries.insert(1, word("enabled", Value::Plain("false".to_owned()), at));
     }
@@ -295,6 +295,15 @@ fn with_rules(mut route: Node, more: Vec<Node>) -> Node {
         }
     }
     route
+}
+
+/// A name as a value: without quotes where it is a word.
+fn named(name: &str) -> Value {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    match !name.is_empty() && name.chars().all(is_word) {
+        true => Value::Plain(name.to_owned()),
+        false => Value::Quoted(name.to_owned()),
+    }
 }
 
 fn word(name: &str, value: Value, at: Position) -> (Node, Node) {

@@ -59,7 +59,7 @@ fn block(out: &mut String, node: &Node, indent: usize) {
 /// The value of a key: on its line where that is short, else below it.
 fn below(out: &mut String, value: &Node, indent: usize) {
     let line = flow(value);
-    if fits(&line, indent) || !is_long(value) {
+    if (fits(&line, indent) && !is_better_long(value, indent)) || !is_long(value) {
         if !line.is_empty() {
             out.push(' ');
             out.push_str(&line);
@@ -81,6 +81,16 @@ const fn is_long(node: &Node) -> bool {
     match &node.value {
         Value::Mapping(entries) => !entries.is_empty(),
         Value::List(items) => !items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether people write it as a block, long or not: a list of mappings, and a section of things with names.
+fn is_better_long(node: &Node, indent: usize) -> bool {
+    let is_mapping = |node: &Node| matches!(node.value, Value::Mapping(_));
+    match &node.value {
+        Value::List(items) => items.iter().any(is_mapping),
+        Value::Mapping(entries) => indent == 0 && entries.iter().all(|(_, value)| is_mapping(value)),
         _ => false,
     }
 }
@@ -113,6 +123,7 @@ fn is_plain(text: &str) -> bool {
         && (text.starts_with(begins)
             || (text.starts_with('-') && text[1..].starts_with(|c: char| c.is_ascii_digit())))
         && !text.starts_with("...")
+        && !["null", "Null", "NULL"].contains(&text)
 }
 
 /// In quotes: single ones where nothing has to be escaped.

@@ -85,6 +85,16 @@ fn is_named(key: &Node, name: &str) -> bool {
     matches!(&key.value, Value::Plain(text) | Value::Quoted(text) if text == name)
 }
 
+/// Whether two texts of a piece say the same, however they are written. Texts that cannot be read say what they are.
+#[must_use]
+pub fn same_text(one: &str, other: &str) -> bool {
+    one == other
+        || match (crate::yaml::read(one), crate::yaml::read(other)) {
+            (Ok(one), Ok(other)) => emit::text_of(&one) == emit::text_of(&other),
+            _ => false,
+        }
+}
+
 /// Whether two values say the same, wherever they stand.
 fn same(one: &Node, other: &Node) -> bool {
     match (&one.value, &other.value) {

@@ -2,7 +2,8 @@
 
 use super::{PieceKind, PieceText, emit::text_of, entry, is_named};
 use crate::{
-    file::{RULES_KEYS, parse_rules},
+    decode::decode_with,
+    file::{self, RULES_KEYS},
     mistake::{Mistake, Mistakes},
     yaml::{self, Node, Value},
 };
@@ -18,7 +19,7 @@ pub struct SplitRules {
     pub own: String,
 }
 
-/// Takes a whole file apart. Values that come from the environment stay as they are written.
+/// Takes a whole file apart; one that names a database already is on its way there. Values that come from the environment stay as they are written.
 ///
 /// ```
 /// let text = "version: 1\nlimits: { a: { sliding_log: { limit: 5, window: \"${WINDOW}\" } } }";
@@ -31,7 +32,7 @@ pub struct SplitRules {
 /// Everything that is wrong with the file; and a switch that comes from the environment, for a piece's is kept beside its
 /// text.
 pub fn split_rules(text: &str, environment: impl Fn(&str) -> Option<String>) -> Result<SplitRules, Mistakes> {
-    parse_rules(text, environment)?;
+    decode_with(text, environment, file::composed)?;
     let root = yaml::read(text).map_err(|mistake| Mistakes::new(mistake, []))?;
     let mut taking = Taking { pieces: Vec::new(), wrong: Vec::new() };
     let enabled = taking.switch(&root);

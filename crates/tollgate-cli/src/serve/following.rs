@@ -1,0 +1,224 @@
+//! The database with the rules is followed: asked at every poll which book it has, read whole when that is another, and put in
+//! force through the same door as a changed file. What is wrong, and a database that is away, changes nothing and is told.
+
+use super::{
+    Watched,
+    reload::Followers,
+    source::{BookSource, keep, lines},
+    state::Tell,
+};
+use crate::{domains, file};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
+use tollgate::Enter;
+use tollgate_admin::{RuleMistake, State};
+use tollgate_book::{Book, BookError, NodeSeen, Wrong, compose};
+use tollgate_net::{Contents, Watcher};
+
+/// How often a node says that it is there, where nothing else is new.
+const SEEN_EVERY: Duration = Duration::from_secs(10);
+
+/// One who follows.
+pub(super) struct Following<S: Enter> {
+    followers: Arc<Followers<S>>,
+    source: BookSource,
+    node: String,
+    /// The revision that could not be put in force, and is not tried again.
+    refused: Option<String>,
+    /// Whether the database did not answer last time.
+    is_away: bool,
+    /// What was said of this node last, and when.
+    seen: Option<(NodeSeen, Instant)>,
+}
+
+impl<S: Enter + Tell + 'static> Following<S> {
+    pub(super) fn new(followers: Arc<Followers<S>>, source: BookSource, node: String) -> Self {
+        followers.status.is_revision(&source.book.revision);
+        Self { followers, source, node, refused: None, is_away: false, seen: None }
+    }
+
+    /// Follows the database, and the file that has what is the node's own, for ever.
+    pub(super) async fn run(mut self, mut watched: Watched) {
+        let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
+        watcher.follow(watched.patterns.clone(), &watched.domains);
+        let mut polls = interval(self.source.poll);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = polls.tick() => self.look().await,
+                () = self.followers.look.notified() => self.look().await,
+                told = watcher.changed() => self.take_file(&mut watched, &mut watcher, &told),
+            }
+            self.say_seen().await;
+        }
+    }
+
+    /// Asks the database once.
+    async fn look(&mut self) {
+        let revision = match self.source.keeper.revision().await {
+            Ok(revision) => revision,
+            Err(error) => return self.failed(&error),
+        };
+        if self.is_away {
+            self.is_away = false;
+            self.followers.status.source_ails(None);
+            tracing::info!(database = %self.source.keeper.source().name, "the database with the rules is back");
+        }
+        if revision == self.followers.status.revision() {
+            // Put right again by going back to what is in force.
+            if self.refused.take().is_some() {
+                self.followers.status.mended();
+            }
+            // Put in force by whoever changed it here.
+            if self.source.book.revision != revision
+                && let Ok(book) = self.source.keeper.read().await
+            {
+                keep(self.source.cache.as_ref(), &book);
+                self.source.book = book;
+            }
+            return;
+        }
+        if self.refused.as_ref() == Some(&revision) {
+            return;
+        }
+        match self.source.keeper.read().await {
+            Ok(book) => self.take_book(book),
+            Err(error) => {
+                if matches!(error, BookError::Wrong(_) | BookError::Refused(_)) {
+                    self.refused = Some(revision);
+                }
+                self.failed(&error);
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &BookError) {
+        match error {
+            BookError::Wrong(wrong) => self.refuse("rows of the database have mistakes", wrong),
+            BookError::Unreachable(why) if !self.is_away => {
+                self.is_away = true;
+                let told = format!(
+                    "the database with the rules does not answer, and the rules stay as they were: {why}"
+                );
+                tracing::warn!("{told}");
+                self.followers.status.source_ails(Some(told));
+            }
+            BookError::Unreachable(_) => {}
+            other => {
+                let why = other.to_string();
+                let is_news = self.followers.status.rules().failure.is_none_or(|failure| failure.why != why);
+                if is_news {
+                    self.refuse(&why, &[]);
+                }
+            }
+        }
+    }
+
+    /// Puts a book in force, if it can be.
+    fn take_book(&mut self, book: Book) {
+        match self.put_in_force(&book) {
+            Ok(()) => {
+                self.refused = None;
+                self.followers.status.is_revision(&book.revision);
+                keep(self.source.cache.as_ref(), &book);
+                self.source.book = book;
+            }
+            Err((why, wrong)) => {
+                self.refused = Some(book.revision.clone());
+                // The switch counts whatever else is wrong.
+                if book.enabled != self.source.book.enabled {
+                    let switched = Book { enabled: book.enabled, ..self.source.book.clone() };
+                    if self.put_in_force(&switched).is_ok() {
+                        self.source.book = switched;
+                    }
+                }
+                self.refuse(&why, &wrong);
+            }
+        }
+    }
+
+    fn put_in_force(&self, book: &Book) -> Result<(), (String, Vec<Wrong>)> {
+        let rules = compose(&self.followers.own(), book, file::variable)
+            .map_err(|wrong| ("rows of the database have mistakes".to_owned(), wrong))?;
+        let patterns = domains::patterns(&self.followers.home, &rules);
+        let read = domains::read(&patterns);
+        let adopted = domains::put_in(rules, &patterns, &read).and_then(|rules| self.followers.adopt(rules));
+        adopted.map_err(|why| (why, Vec::new()))
+    }
+
+    /// Takes what the node has of its own, with the rules there were.
+    fn take_file(&mut self, watched: &mut Watched, watcher: &mut Watcher, told: &[Contents]) {
+        let Some(contents) = told.first() else { return };
+        let text = match contents.text() {
+            Ok(text) => text.to_owned(),
+            Err(error) => return self.followers.refuse(&watched.path, &error.to_string(), None),
+        };
+        let own = match file::parse(&text) {
+            Ok(own) => own,
+            Err(mistakes) => {
+                return self.followers.refuse(&watched.path, "the file has mistakes", Some(&mistakes));
+            }
+        };
+        let patterns = domains::patterns(&watched.path, &own);
+        if patterns != watched.patterns {
+            watcher.follow(patterns.clone(), &domains::read(&patterns));
+            watched.patterns = patterns;
+        }
+        let before = self.followers.own();
+        self.followers.is_own(&text);
+        if let Err((why, wrong)) = self.put_in_force(&self.source.book) {
+            self.followers.is_own(&before);
+            self.refuse(&why, &wrong);
+        }
+    }
+
+    fn refuse(&self, why: &str, wrong: &[Wrong]) {
+        let mistake = |wrong: &Wrong| RuleMistake {
+            line: wrong.line,
+            column: wrong.column,
+            path: match wrong.path.is_empty() {
+                true => wrong.about.clone(),
+                false => format!("{}: {}", wrong.about, wrong.path),
+            },
+            message: wrong.message.clone(),
+        };
+        let told = if wrong.is_empty() { why.to_owned() } else { format!("{why}:\n{}", lines(wrong)) };
+        self.followers.meters.reload_failed();
+        let database = self.source.keeper.source().name;
+        self.followers.status.not_taken(&database, why, wrong.iter().map(mistake).collect());
+        tracing::error!(%database, "the rules stay as they were: {told}");
+    }
+
+    /// Says that this node is there, and what it has in force. Whoever cannot be told is told the next time.
+    async fn say_seen(&mut self) {
+        let status = &self.followers.status;
+        let failure = status.rules().failure.map(|failure| match failure.mistakes.first() {
+            Some(first) => format!("{}: {}: {}", failure.why, first.path, first.message),
+            None => failure.why,
+        });
+        let now = NodeSeen { node: self.node.clone(), revision: status.revision(), failure, at_ms: 0 };
+        let is_news = self.seen.as_ref().is_none_or(|(said, at)| *said != now || at.elapsed() >= SEEN_EVERY);
+        if is_news && !self.is_away {
+            let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
+            if self.source.keeper.seen(&NodeSeen { at_ms, ..now.clone() }).await.is_ok() {
+                self.seen = Some((now, Instant::now()));
+            }
+        }
+    }
+}
+
+/// What a node calls itself: the machine's name, and the port of its admin listener, or of the first that it has.
+pub(super) fn node_name(addresses: &[(&'static str, SocketAddr)]) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let address = addresses.iter().find(|(name, _)| *name == "admin").or_else(|| addresses.first());
+    match (host.trim(), address) {
+        ("", Some((_, address))) => address.to_string(),
+        (host, Some((_, address))) => format!("{host}:{}", address.port()),
+        (host, None) => host.to_owned(),
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the rules come from when a file says they are in a database: found at the start, from the database or from what was
+//! kept of it.
+
+use crate::file::{self, Loaded};
+use anyhow::{Result, bail};
+use std::{sync::Arc, time::Duration};
+use tollgate_book::{Book, BookError, Cache, Keeper, compose, keeper_of};
+use tollgate_net::{Drain, Phase};
+use tollgate_rules::{RuleFile, model::RulesFrom};
+
+/// A database that is followed.
+pub(crate) struct BookSource {
+    pub(crate) keeper: Arc<dyn Keeper>,
+    /// How often it is asked.
+    pub(crate) poll: Duration,
+    pub(crate) cache: Option<Cache>,
+    /// What was put in force at the start.
+    pub(crate) book: Book,
+}
+
+/// The rules of a file and the database it names, and how that is followed from now on. Without a database and without a cache
+/// it waits, and says so: a node without rules would let everything pass, or nothing.
+pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Result<(RuleFile, BookSource)> {
+    let keeper = keeper_of(from)?;
+    let name = keeper.source().name;
+    let cache = from.cache.clone().map(Cache::new);
+    let mut said = String::new();
+    loop {
+        let (book, why) = match keeper.read().await {
+            Ok(book) => match composed(loaded, &book) {
+                Ok(rules) => {
+                    keep(cache.as_ref(), &book);
+                    return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
+                }
+                Err(why) => (kept(cache.as_ref()), Unfit::Wrong(why)),
+            },
+            Err(error @ (BookError::Wrong(_) | BookError::Refused(_))) => {
+                (kept(cache.as_ref()), Unfit::Wrong(error.to_string()))
+            }
+            Err(error) => (kept(cache.as_ref()), Unfit::Away(error.to_string())),
+        };
+        if let Some(book) = book {
+            let rules = composed(loaded, &book)
+                .map_err(|why| anyhow::anyhow!("what the cache has is wrong:\n{why}"))?;
+            eprintln!("{}\nstarting with the last good rules, from the cache", why.told(&name));
+            return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
+        }
+        let told = why.told(&name);
+        match why {
+            Unfit::Wrong(_) => bail!("{told}"),
+            Unfit::Away(_) if said != told => {
+                eprintln!("{told}\nwaiting for it: nothing is opened without rules");
+                said = told;
+            }
+            Unfit::Away(_) => {}
+        }
+        tokio::select! {
+            () = tokio::time::sleep(from.poll) => {}
+            () = drain.reached(Phase::Leaving) => bail!("stopped before {name} answered"),
+        }
+    }
+}
+
+/// Why a start had no rules from the database.
+enum Unfit {
+    Away(String),
+    Wrong(String),
+}
+
+impl Unfit {
+    fn told(&self, name: &str) -> String {
+        match self {
+            Self::Away(why) => format!("the database with the rules does not answer: {why}"),
+            Self::Wrong(why) => format!("the rules of {name} have mistakes:\n{why}"),
+        }
+    }
+}
+
+fn composed(loaded: &Loaded, book: &Book) -> Result<RuleFile, String> {
+    let rules = compose(&loaded.text, book, file::variable).map_err(|wrong| lines(&wrong))?;
+    crate::domains::put_in(rules, &loaded.patterns, &loaded.domains)
+}
+
+/// A line each.
+pub(super) fn lines(wrong: &[tollgate_book::Wrong]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn kept(cache: Option<&Cache>) -> Option<Book> {
+    cache.and_then(|cache| cache.read(file::variable).ok())
+}
+
+/// Keeps a good book for the next start.
+pub(super) fn keep(cache: Option<&Cache>, book: &Book) {
+    if let Some(Err(error)) = cache.map(|cache| cache.keep(book)) {
+        tracing::warn!("the rules are in force, and cannot be kept for the next start: {error}");
+    }
+}

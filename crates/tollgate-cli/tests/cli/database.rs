@@ -1,0 +1,245 @@
+//! Rules in a database, served: a row changed by hand is in force on every node; what is broken, or away, changes nothing.
+
+use crate::{
+    folder::Folder,
+    replay::{start, tollgate},
+    serving::Serving,
+};
+use std::{
+    fs,
+    io::Read,
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+use testkit::{DatabaseServer, Upstream, eventually};
+
+static MARIADB: LazyLock<DatabaseServer> = LazyLock::new(DatabaseServer::mariadb);
+
+/// What a node has of its own.
+fn own(url: &str, more: &str) -> String {
+    format!(
+        "version: 1\nlisten: {{ gateway: \"127.0.0.1:0\", admin: \"127.0.0.1:0\" }}\nheaders: x-ratelimit\n\
+         rules_from: {{ source: \"{url}\", poll: 200ms{more} }}\n"
+    )
+}
+
+/// Rules that answer requests with so many units left.
+pub(crate) fn rules(upstream: &Upstream, burst: u32) -> String {
+    format!(
+        "upstreams: {{ app: {{ servers: [ \"{}\" ] }} }}\n\
+         limits: {{ all: {{ fixed_window: {{ limit: {burst}, window: forever }} }} }}\n\
+         routes:\n  - name: app\n    upstream: app\n    rules: [ {{ name: all, limits: [ {{ use: all, key: [] }} ] }} ]\n",
+        upstream.url()
+    )
+}
+
+/// Puts these rules into the database.
+fn push(folder: &Folder, url: &str, rules: &str) {
+    let file = folder.file("push.yaml", format!("{}{rules}", own(url, "")));
+    let pushed = tollgate(&["rules", "push", "--force", "-c", &file], "");
+    assert!(pushed.status.success(), "{pushed:?}");
+}
+
+fn limit(serving: &Serving) -> String {
+    serving.get("/").header("x-ratelimit-limit").unwrap_or("none").to_owned()
+}
+
+fn becomes(serving: &Serving, wanted: &str) {
+    eventually(&format!("a limit of {wanted}"), || (limit(serving) == wanted).then_some(()));
+}
+
+/// A limit changed by SQL.
+fn set_limit(server: &DatabaseServer, url: &str, limit: &str) {
+    server.sql(
+        url,
+        &format!("UPDATE tollgate_pieces SET text = 'fixed_window: {{ limit: {limit}, window: forever }}' WHERE kind = 'limit'"),
+    );
+}
+
+#[test]
+fn a_row_changed_in_mariadb_is_in_force_on_two_gateways() {
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), MARIADB.fresh());
+    push(&folder, &url, &rules(&upstream, 100));
+    let file = folder.file("tollgate.yaml", own(&url, ""));
+    let nodes = [Serving::start(&file, &[]), Serving::start(&file, &[])];
+    for node in &nodes {
+        assert_eq!(limit(node), "100");
+    }
+    set_limit(&MARIADB, &url, "101");
+    let begun = Instant::now();
+    for node in &nodes {
+        becomes(node, "101");
+    }
+    // Ten times the poll: it is another minute where nobody looks.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let seen = nodes[0].get("/");
+    let left: u32 = seen.header("x-ratelimit-remaining").unwrap().parse().unwrap();
+    assert!(left < 100, "what was used before is used: {left}");
+    // Both are known there, with what they have in force.
+    eventually("both nodes to be told of", || {
+        let told = MARIADB
+            .sql(&url, "SELECT COUNT(*), COUNT(DISTINCT revision) FROM tollgate_nodes WHERE failure IS NULL");
+        (told.trim() == "2\t1").then_some(())
+    });
+
+    // The switches, by hand.
+    MARIADB.sql(&url, "UPDATE tollgate_pieces SET enabled = 0 WHERE kind = 'rule'");
+    nodes.iter().for_each(|node| becomes(node, "none"));
+    MARIADB.sql(&url, "UPDATE tollgate_pieces SET enabled = 1 WHERE kind = 'rule'");
+    nodes.iter().for_each(|node| becomes(node, "101"));
+    MARIADB.sql(&url, "UPDATE tollgate_book SET enabled = 0");
+    nodes.iter().for_each(|node| becomes(node, "none"));
+    for node in &nodes {
+        assert!(!node.log().contains(MARIADB.password()), "{}", node.log());
+    }
+}
+
+#[test]
+fn a_broken_row_changes_nothing_and_is_named() {
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), MARIADB.fresh());
+    push(&folder, &url, &rules(&upstream, 100));
+    let serving = Serving::start(&folder.file("tollgate.yaml", own(&url, "")), &[]);
+    set_limit(&MARIADB, &url, "0");
+    let told = eventually("the failure", || {
+        let (status, told) = serving.ready();
+        assert_eq!(status, 200);
+        Some(told["components"]["rules"].clone()).filter(|rules| rules["state"] == "ailing")
+    });
+    let failure = &told["last_failure"];
+    assert_eq!(failure["mistakes"][0]["path"], "limit all: fixed_window.limit", "{told}");
+    assert_eq!(limit(&serving), "100");
+    let failed = MARIADB.sql(&url, "SELECT failure FROM tollgate_nodes");
+    assert!(failed.contains("limit all: fixed_window.limit: must be greater than zero"), "{failed}");
+    // The switch counts all the same, and everything does once the row is right.
+    MARIADB.sql(&url, "UPDATE tollgate_book SET enabled = 0");
+    becomes(&serving, "none");
+    MARIADB.sql(&url, "UPDATE tollgate_book SET enabled = 1");
+    becomes(&serving, "100");
+    set_limit(&MARIADB, &url, "102");
+    becomes(&serving, "102");
+    eventually("to be well", || (serving.ready().1["components"]["rules"]["state"] == "well").then_some(()));
+    assert_eq!(
+        serving.log().matches("must be greater than zero").count(),
+        3,
+        "told once a change: {}",
+        serving.log()
+    );
+}
+
+#[test]
+fn a_database_that_stops_takes_no_rule_along() {
+    let server = DatabaseServer::postgres();
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), server.fresh());
+    push(&folder, &url, &rules(&upstream, 100));
+    let cache = folder.path().join("cache.yaml").display().to_string();
+    let file = folder.file("tollgate.yaml", own(&url, &format!(", cache: {cache}")));
+    let serving = Serving::start(&file, &[]);
+    assert_eq!(limit(&serving), "100");
+    server.stop();
+    let told = eventually("the database to be missed", || {
+        let (status, told) = serving.ready();
+        assert_eq!(status, 200, "rules are in force");
+        Some(told["components"]["rules_from"].clone()).filter(|from| from["state"] == "ailing")
+    });
+    assert!(!told.to_string().contains(server.password()), "{told}");
+    assert_eq!(limit(&serving), "100");
+
+    // A start without it goes by the cache, and by nothing where there is none.
+    let second = Serving::start(&file, &[]);
+    assert_eq!(limit(&second), "100");
+    assert!(second.log().contains("starting with the last good rules"), "{}", second.log());
+    let bare = folder.file("bare.yaml", own(&url, ""));
+    let mut waiting = start(&["serve", "-c", &bare]);
+    let mut stderr = waiting.stderr.take().unwrap();
+    let mut said = String::new();
+    while !said.contains("waiting for it: nothing is opened without rules") {
+        let mut some = [0; 256];
+        let read = stderr.read(&mut some).unwrap();
+        assert!(read > 0, "{said}");
+        said.push_str(&String::from_utf8_lossy(&some[..read]));
+    }
+    assert!(!said.contains(server.password()), "{said}");
+
+    server.restart();
+    set_limit(&server, &url, "101");
+    becomes(&serving, "101");
+    becomes(&second, "101");
+    eventually("all to be well", || serving.ready().1["components"]["rules_from"].is_null().then_some(()));
+    eventually("the one that waited to open", || {
+        let mut some = [0; 256];
+        let read = stderr.read(&mut some).unwrap();
+        said.push_str(&String::from_utf8_lossy(&some[..read]));
+        said.contains("gateway ").then_some(())
+    });
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+    let away = serving.log().matches("does not answer").count();
+    assert_eq!(away, 1, "said once: {}", serving.log());
+}
+
+#[test]
+fn a_changed_file_keeps_the_rules_of_the_database() {
+    let (upstream, folder) = (Upstream::ok(), Folder::new());
+    let url = format!("sqlite://{}", folder.path().join("rules.db").display());
+    push(&folder, &url, &rules(&upstream, 100));
+    let file = folder.file("tollgate.yaml", own(&url, ""));
+    let serving = Serving::start(&file, &[]);
+    assert_eq!(limit(&serving), "100");
+    fs::write(&file, own(&url, "").replace("headers: x-ratelimit", "headers: none")).unwrap();
+    becomes(&serving, "none");
+    fs::write(&file, format!("{}limits: {{}}\n", own(&url, ""))).unwrap();
+    eventually("the failure", || {
+        let told = serving.ready().1["components"]["rules"].to_string();
+        told.contains("move it there with `tollgate rules push`").then_some(())
+    });
+    fs::write(&file, own(&url, "")).unwrap();
+    becomes(&serving, "100");
+    fs::write(&file, own(&url, ", table: t_ratelimite_conf")).unwrap();
+    eventually("the other failure", || {
+        let told = serving.ready().1["components"]["rules"].to_string();
+        told.contains("rules_from: was changed, which takes a restart").then_some(())
+    });
+}
+
+#[test]
+fn a_table_of_another_program_is_limits_and_rules() {
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), MARIADB.fresh());
+    // As that program's own statement makes it.
+    MARIADB.sql(
+        &url,
+        "CREATE TABLE t_ratelimite_conf (configId INT(11) NOT NULL AUTO_INCREMENT, channelType VARCHAR(24) NULL, \
+         interfaceNo VARCHAR(24) NULL, interfaceUrl VARCHAR(128) NULL, rateLimit INT(11) NULL, cache FLOAT(3, 2) NULL, \
+         status TINYINT(1) DEFAULT 0 NOT NULL, lastModifyTime datetime DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
+         PRIMARY KEY (configId)); \
+         INSERT INTO t_ratelimite_conf (interfaceUrl, rateLimit, cache, status) VALUES ('/AirAvail', 3, 0, 1), ('/Off', 1, 0, 0)",
+    );
+    let file = format!(
+        "{}upstreams: {{ app: {{ servers: [ \"{}\" ] }} }}\nroutes: [ {{ name: app, upstream: app }} ]\n",
+        own(&url, ", table: t_ratelimite_conf").replace("admin:", "http: \"127.0.0.1:0\", admin:"),
+        upstream.url()
+    );
+    let serving = Serving::start(&folder.file("tollgate.yaml", file), &[]);
+    let statuses: Vec<_> = (0..6).map(|_| serving.get("/ibe/AirAvail").status()).collect();
+    assert!(statuses.starts_with(&[200, 200, 200]) && statuses.contains(&429), "{statuses:?}");
+    let ask = |limit: &str| {
+        let body = format!("{{\"limit\":\"{limit}\"}}");
+        let url = format!("http://{}/v1/check", serving.door("http"));
+        crate::served::curl(&["-s", "--json", &body, &url])
+    };
+    // A door asks for it by name: the bucket is the gateway's. One that is off lets pass.
+    assert!(ask("/AirAvail").contains("\"limit\":3"), "{}", ask("/AirAvail"));
+    for _ in 0..3 {
+        assert!(ask("/Off").contains("\"allow\":true"));
+    }
+    MARIADB.sql(
+        &url,
+        "INSERT INTO t_ratelimite_conf (interfaceUrl, rateLimit, status) VALUES ('/AirAvail', 5, 1)",
+    );
+    let told = eventually("the failure", || {
+        let told = serving.ready().1["components"]["rules"].clone();
+        (told["state"] == "ailing").then(|| told.to_string())
+    });
+    assert!(told.contains("row 3 of t_ratelimite_conf (/AirAvail)") && told.contains("row 1 of"), "{told}");
+    MARIADB.sql(&url, "UPDATE t_ratelimite_conf SET status = 0 WHERE configId = 1");
+    eventually("the other row", || ask("/AirAvail").contains("\"limit\":5").then_some(()));
+}
