@@ -76,21 +76,31 @@ export function shownOf(book: Book, draft: Draft): Shown[] {
     });
 }
 
-/** A wanted order over whoever is there now: strangers go behind the one they stand behind. */
+/** A wanted order over whoever is there now: others' new pieces go behind the one they stand behind, ours to the end. */
 export function orderOf(now: number[], wanted: number[] | undefined): number[] {
     if (!wanted) return now;
     const out = wanted.filter((id) => now.includes(id));
     now.forEach((id, index) => {
         if (out.includes(id)) return;
+        if (id < 0) return void out.push(id);
         const before = now[index - 1];
         out.splice(before === undefined ? 0 : out.indexOf(before) + 1, 0, id);
     });
     return out;
 }
 
-/** The draft in the API's words: new pieces, then edits, switches, moves, and last what goes. */
+/** The draft in the API's words: moves, so that new pieces find their places, then those, edits, switches, and last what goes. */
 export function changesOf(book: Book, draft: Draft): Change[] {
     const changes: Change[] = [];
+    for (const group of Object.keys(draft.orders)) {
+        const members = book.pieces.filter((piece) => groupOf(piece) === group);
+        const now = members.map((piece) => piece.id);
+        const wanted = orderOf(now, draft.orders[group]);
+        for (const { id, before } of movesTo(now, wanted)) {
+            const version = draft.pieces[id]?.base.version ?? members.find((piece) => piece.id === id)?.version ?? 0;
+            changes.push({ change: "move", id, version, before });
+        }
+    }
     const rank: PieceKind[] = ["limit", "upstream", "route", "rule", "file"];
     const shown = shownOf(book, draft);
     for (const kind of rank) {
@@ -110,15 +120,6 @@ export function changesOf(book: Book, draft: Draft): Change[] {
     }
     for (const { base, enabled } of mine) {
         if (enabled !== undefined) changes.push({ change: "enable", id: base.id, version: base.version, enabled });
-    }
-    for (const group of Object.keys(draft.orders)) {
-        const members = book.pieces.filter((piece) => groupOf(piece) === group);
-        const now = members.map((piece) => piece.id);
-        const wanted = orderOf(now, draft.orders[group]);
-        for (const { id, before } of movesTo(now, wanted)) {
-            const version = draft.pieces[id]?.base.version ?? members.find((piece) => piece.id === id)?.version ?? 0;
-            changes.push({ change: "move", id, version, before });
-        }
     }
     const gone = Object.values(draft.pieces).filter(({ deleted }) => deleted);
     for (const { base } of gone) {

@@ -33,15 +33,15 @@ describe("a draft", () => {
         expect(wishing(typed, first, { text: first.text })).toEqual(EMPTY);
     });
 
-    test("tells edits, switches, moves and what goes, in this order", () => {
+    test("tells moves, edits, switches and what goes, in this order", () => {
         let draft = wishing(EMPTY, limit, { text: "a", name: "b" });
         draft = wishing(draft, first, { enabled: false });
         draft = wishing(draft, third, { deleted: true });
         draft = { ...draft, orders: { "rule:orders": [4, 3, 5] } };
         expect(changesOf(book, draft)).toEqual([
+            { change: "move", id: 3, version: 3, before: 5 },
             { change: "edit", id: 1, version: 3, text: "a", name: "b" },
             { change: "enable", id: 3, version: 3, enabled: false },
-            { change: "move", id: 3, version: 3, before: 5 },
             { change: "delete", id: 5, version: 3 },
         ]);
     });
@@ -66,6 +66,13 @@ describe("a draft", () => {
             ["rule", "new", 4],
         ]);
         expect(shownOf(book, draft).filter((one) => one.route === "orders").map((one) => one.id)).toEqual([3, -1, 4, 5]);
+    });
+
+    test("puts what is new behind what was ordered before", () => {
+        const fresh = [{ id: -1, kind: "rule" as const, route: "orders", name: "new", text: "", enabled: true }];
+        const draft = { ...EMPTY, fresh, orders: { "rule:orders": [5, 4, 3] } };
+        expect(shownOf(book, draft).filter((one) => one.route === "orders").map((one) => one.id)).toEqual([5, 4, 3, -1]);
+        expect(changesOf(book, draft).at(-1)).toMatchObject({ change: "create", name: "new", before: null });
     });
 
     test("does not delete a rule that its route takes along", () => {
