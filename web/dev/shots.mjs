@@ -7,12 +7,26 @@ const [address = "http://127.0.0.1:5173", folder = "shots", only = ""] = process
 mkdirSync(folder, { recursive: true });
 const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    args: [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ],
 });
 const FORMS = {
     light: { colorScheme: "light", locale: "en-GB", viewport: { width: 1280, height: 860 } },
     dark: { colorScheme: "dark", locale: "en-GB", viewport: { width: 1280, height: 860 } },
-    phone: { colorScheme: "light", locale: "en-GB", viewport: { width: 375, height: 740 }, deviceScaleFactor: 2 },
+    phone: {
+        colorScheme: "light",
+        locale: "en-GB",
+        viewport: { width: 375, height: 740 },
+        deviceScaleFactor: 2,
+    },
     chinese: { colorScheme: "light", locale: "zh-CN", viewport: { width: 1280, height: 860 } },
 };
 const PAGES = {

@@ -40,12 +40,20 @@ const RULES = [
 
 function second(at: number): Second {
     const rules = RULES.map(({ rate, share, ...whose }, i) => {
-        const wave = 1 + 0.35 * Math.sin(at / 23_000 + i) + 0.2 * Math.sin(at / 4100 + i * 2) + 0.1 * Math.random();
+        const wave =
+            1 + 0.35 * Math.sin(at / 23_000 + i) + 0.2 * Math.sin(at / 4100 + i * 2) + 0.1 * Math.random();
         const [passed, delayed, refused] = share.map((part) => Math.round(part * rate * wave));
         return { ...whose, passed: passed!, delayed: delayed!, refused: refused! };
     });
-    const total = (name: "passed" | "delayed" | "refused") => rules.reduce((sum, rule) => sum + rule[name], 0);
-    return { at_ms: at, passed: total("passed"), delayed: total("delayed"), refused: total("refused"), rules };
+    const total = (name: "passed" | "delayed" | "refused") =>
+        rules.reduce((sum, rule) => sum + rule[name], 0);
+    return {
+        at_ms: at,
+        passed: total("passed"),
+        delayed: total("delayed"),
+        refused: total("refused"),
+        rules,
+    };
 }
 
 class World {
@@ -61,7 +69,12 @@ class World {
         this.pieces = isFile ? [FILE] : PIECES;
         const now = Math.floor(Date.now() / 1000) * 1000;
         for (let i = STEPS; i > 0; i--) this.seconds.push(second(now - i * 1000));
-        this.note("edit", "rule orders/per-client", "limits:\n  - { use: per-client, key: [ip] }\n", this.pieces[0]!.text);
+        this.note(
+            "edit",
+            "rule orders/per-client",
+            "limits:\n  - { use: per-client, key: [ip] }\n",
+            this.pieces[0]!.text,
+        );
         this.note("ban", "limit per-client key mallory");
         setInterval(() => this.tick(), 1000).unref();
     }
@@ -72,7 +85,17 @@ class World {
         this.tell("second", now);
         for (let i = 0; i < 3; i++) {
             const key = ["greedy", "cron-7", "203.0.113.9"][Math.floor(Math.random() * 3)]!;
-            this.tell("refused", { at_ms: Date.now() - i * 200, route: "orders", rule: "per-client", method: "GET", path: `/orders/${Math.floor(Math.random() * 900)}`, ip: "203.0.113.9", limit: "per-client", key: [key], left_out: i === 2 ? 4 : 0 });
+            this.tell("refused", {
+                at_ms: Date.now() - i * 200,
+                route: "orders",
+                rule: "per-client",
+                method: "GET",
+                path: `/orders/${Math.floor(Math.random() * 900)}`,
+                ip: "203.0.113.9",
+                limit: "per-client",
+                key: [key],
+                left_out: i === 2 ? 4 : 0,
+            });
         }
     }
 
@@ -80,8 +103,21 @@ class World {
         for (const one of this.listeners) one.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     }
 
-    private note(action: string, about: string, before: string | null = null, after: string | null = null): void {
-        this.audit.unshift({ number: this.audit.length + 1, at_ms: Date.now() - 60_000, by: "local", action, about, before, after });
+    private note(
+        action: string,
+        about: string,
+        before: string | null = null,
+        after: string | null = null,
+    ): void {
+        this.audit.unshift({
+            number: this.audit.length + 1,
+            at_ms: Date.now() - 60_000,
+            by: "local",
+            action,
+            about,
+            before,
+            after,
+        });
     }
 
     async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -90,7 +126,10 @@ class World {
         const body = request.method === "GET" ? {} : await read(request);
         const json = (value: unknown, status = 200) => {
             response.statusCode = status;
-            response.setHeader("content-type", status < 400 ? "application/json" : "application/problem+json");
+            response.setHeader(
+                "content-type",
+                status < 400 ? "application/json" : "application/problem+json",
+            );
             response.end(JSON.stringify(value));
         };
         switch (asked) {
@@ -105,7 +144,11 @@ class World {
             case "GET /v1/overview":
                 return json(this.overview());
             case "GET /v1/rules":
-                return json({ ...inForceOf(this.pieces), revision: String(this.revision), enabled: this.enabled });
+                return json({
+                    ...inForceOf(this.pieces),
+                    revision: String(this.revision),
+                    enabled: this.enabled,
+                });
             case "GET /v1/book":
                 return json(this.book());
             case "GET /v1/usage":
@@ -124,7 +167,8 @@ class World {
                 return json({ enabled: this.enabled });
             case "PUT /v1/switch/rule":
                 for (const piece of this.pieces) {
-                    if (piece.name === body.rule && piece.route === body.route) Object.assign(piece, { enabled: body.enabled, version: piece.version + 1 });
+                    if (piece.name === body.rule && piece.route === body.route)
+                        Object.assign(piece, { enabled: body.enabled, version: piece.version + 1 });
                 }
                 return json({ enabled: body.enabled });
             case "POST /v1/changes/check":
@@ -135,7 +179,22 @@ class World {
                 return json(this.publish(body.changes));
             case "POST /v1/play":
                 return /: ("|0\b)/.test(body.limit)
-                    ? json({ title: "Unprocessable", status: 422, detail: "1 mistake", mistakes: [{ line: 1, column: 1, path: "token_bucket.rate", message: "must be greater than zero" }] }, 422)
+                    ? json(
+                          {
+                              title: "Unprocessable",
+                              status: 422,
+                              detail: "1 mistake",
+                              mistakes: [
+                                  {
+                                      line: 1,
+                                      column: 1,
+                                      path: "token_bucket.rate",
+                                      message: "must be greater than zero",
+                                  },
+                              ],
+                          },
+                          422,
+                      )
                     : json(play(body));
         }
         const act = /^POST \/v1\/keys\/(reset|grant|ban)$/.exec(asked)?.[1];
@@ -152,15 +211,34 @@ class World {
 
     private overview() {
         return {
-            node: "booth-1:9090", version: "0.1.0", started_ms: started, now_ms: Date.now(), enabled: this.enabled, ready: true,
-            rules: { source: this.source(), revision: String(this.revision), generation: 3, loaded_ms: Date.now() - 700_000, failure: null },
+            node: "booth-1:9090",
+            version: "0.1.0",
+            started_ms: started,
+            now_ms: Date.now(),
+            enabled: this.enabled,
+            ready: true,
+            rules: {
+                source: this.source(),
+                revision: String(this.revision),
+                generation: 3,
+                loaded_ms: Date.now() - 700_000,
+                failure: null,
+            },
             store: { mode: "memory", last_error: null, keys: 1284, evictions: 0 },
             listeners: [
                 { name: "gateway", address: "127.0.0.1:8080", connections: 31, in_flight: 4 },
                 { name: "resp", address: "127.0.0.1:6380", connections: 3, in_flight: 0 },
                 { name: "admin", address: "127.0.0.1:9090", connections: 2, in_flight: 1 },
             ],
-            upstreams: [{ name: "shop", servers: [{ url: "http://127.0.0.1:3000", weight: 1, healthy: true }, { url: "http://127.0.0.1:3001", weight: 2, healthy: false }] }],
+            upstreams: [
+                {
+                    name: "shop",
+                    servers: [
+                        { url: "http://127.0.0.1:3000", weight: 1, healthy: true },
+                        { url: "http://127.0.0.1:3001", weight: 2, healthy: false },
+                    ],
+                },
+            ],
             problems: ["upstream shop: http://127.0.0.1:3001 does not answer: connection refused"],
         };
     }
@@ -172,7 +250,12 @@ class World {
     }
 
     private book() {
-        return { revision: String(this.revision), enabled: this.enabled, source: this.source(), pieces: this.pieces };
+        return {
+            revision: String(this.revision),
+            enabled: this.enabled,
+            source: this.source(),
+            pieces: this.pieces,
+        };
     }
 
     private nodes() {
@@ -180,28 +263,60 @@ class World {
         return [
             { node: "booth-1:9090", revision: String(this.revision), failure: null, at_ms: now - 900 },
             { node: "booth-2:9090", revision: String(this.revision), failure: null, at_ms: now - 1500 },
-            { node: "booth-3:9090", revision: String(this.revision - 1), failure: "rule orders/per-client:2:5: unknown limit", at_ms: now - 2100 },
+            {
+                node: "booth-3:9090",
+                revision: String(this.revision - 1),
+                failure: "rule orders/per-client:2:5: unknown limit",
+                at_ms: now - 2100,
+            },
         ];
     }
 
     private usage(last: number) {
-        const pick = (name: "passed" | "delayed" | "refused", from: (second: Second) => Record<string, unknown> | undefined) =>
-            this.seconds.map((one) => Number(from(one)?.[name] ?? 0));
+        const pick = (
+            name: "passed" | "delayed" | "refused",
+            from: (second: Second) => Record<string, unknown> | undefined,
+        ) => this.seconds.map((one) => Number(from(one)?.[name] ?? 0));
         const series = (from: (second: Second) => object | undefined) => ({
-            passed: pick("passed", from as never), delayed: pick("delayed", from as never), refused: pick("refused", from as never),
+            passed: pick("passed", from as never),
+            delayed: pick("delayed", from as never),
+            refused: pick("refused", from as never),
         });
         const step = last <= 300 ? 1000 : last <= 3600 ? 10_000 : 300_000;
         return {
-            step_ms: step, from_ms: step === 1000 ? this.seconds[0]!.at_ms : Date.now() - this.seconds.length * step,
-            rules: RULES.map(({ rate: _, share: __, ...whose }, i) => ({ ...whose, ...series((one) => one.rules[i]) })),
+            step_ms: step,
+            from_ms: step === 1000 ? this.seconds[0]!.at_ms : Date.now() - this.seconds.length * step,
+            rules: RULES.map(({ rate: _, share: __, ...whose }, i) => ({
+                ...whose,
+                ...series((one) => one.rules[i]),
+            })),
             total: series((one) => one),
         };
     }
 
     private top() {
-        const one = (limit: string, key: unknown, refused: number, used: number) => ({ limit, key, key_cut: false, refused_per_second: refused + Math.round(Math.random() * 100) / 100, used_per_second: used, at_least: 0, at_most: 0 });
-        const some = [one("per-client", "greedy", 18.2, 20), one("orders/per-client/1", "203.0.113.9", 3.1, 60), one("login/login/0", ["198.51.100.7"], 1.4, 0.5), one("per-client", ["acme", null], 0.4, 12), one("per-client", "<b>bold</b>", 0.1, 3)];
-        return { half_life_seconds: 60, limited: some, used: [...some].sort((a, b) => b.used_per_second - a.used_per_second), lost: 0 };
+        const one = (limit: string, key: unknown, refused: number, used: number) => ({
+            limit,
+            key,
+            key_cut: false,
+            refused_per_second: refused + Math.round(Math.random() * 100) / 100,
+            used_per_second: used,
+            at_least: 0,
+            at_most: 0,
+        });
+        const some = [
+            one("per-client", "greedy", 18.2, 20),
+            one("orders/per-client/1", "203.0.113.9", 3.1, 60),
+            one("login/login/0", ["198.51.100.7"], 1.4, 0.5),
+            one("per-client", ["acme", null], 0.4, 12),
+            one("per-client", "<b>bold</b>", 0.1, 3),
+        ];
+        return {
+            half_life_seconds: 60,
+            limited: some,
+            used: [...some].sort((a, b) => b.used_per_second - a.used_per_second),
+            lost: 0,
+        };
     }
 
     private bucket(limit: string, key: (string | null)[]) {
@@ -220,9 +335,16 @@ class World {
         const remaining = Math.floor(40 - one.used + one.granted);
         const banned = one.until > Date.now();
         return {
-            limit, key, decision: banned || remaining < 1 ? "deny" : "allow", remaining: banned ? 0 : remaining, of: 40,
-            reset_after_ms: one.used * 50, retry_after_ms: banned ? one.until - Date.now() : remaining < 1 ? 50 : null,
-            decided_by: "store", refused_per_second: 1.2, used_per_second: 17.4,
+            limit,
+            key,
+            decision: banned || remaining < 1 ? "deny" : "allow",
+            remaining: banned ? 0 : remaining,
+            of: 40,
+            reset_after_ms: one.used * 50,
+            retry_after_ms: banned ? one.until - Date.now() : remaining < 1 ? 50 : null,
+            decided_by: "store",
+            refused_per_second: 1.2,
+            used_per_second: 17.4,
         };
     }
 
@@ -232,8 +354,22 @@ class World {
             return change.text.split("\n").flatMap((line, i) => {
                 const at = line.search(/rate: 0\b/);
                 const piece = "id" in change ? change.id : null;
-                const about = "id" in change ? `rule ${change.id}` : `${change.kind} ${change.route ? `${change.route}/` : ""}${change.name}`;
-                return at < 0 ? [] : [{ piece, about, line: i + 1, column: at + 1, path: "limits[0].token_bucket.rate", message: "must be greater than zero" }];
+                const about =
+                    "id" in change
+                        ? `rule ${change.id}`
+                        : `${change.kind} ${change.route ? `${change.route}/` : ""}${change.name}`;
+                return at < 0
+                    ? []
+                    : [
+                          {
+                              piece,
+                              about,
+                              line: i + 1,
+                              column: at + 1,
+                              path: "limits[0].token_bucket.rate",
+                              message: "must be greater than zero",
+                          },
+                      ];
             });
         });
     }
@@ -241,7 +377,12 @@ class World {
     private publish(changes: Change[]) {
         for (const change of changes) {
             const piece = "id" in change ? this.pieces.find((one) => one.id === change.id) : undefined;
-            if (change.change === "edit" && piece) Object.assign(piece, { text: change.text, name: change.name ?? piece.name, version: piece.version + 1 });
+            if (change.change === "edit" && piece)
+                Object.assign(piece, {
+                    text: change.text,
+                    name: change.name ?? piece.name,
+                    version: piece.version + 1,
+                });
             if (change.change === "enable" && piece) piece.enabled = change.enabled;
             if (change.change === "delete") this.pieces = this.pieces.filter((one) => one !== piece);
         }
@@ -254,12 +395,18 @@ class World {
 function trial() {
     const now = Date.now();
     const differ = Array.from({ length: 12 }, (_, i) => ({
-        at_ms: now - i * 1300, method: "GET", path: `/orders/${i * 37}`, ip: "203.0.113.9",
-        now: { decision: "deny", rule: "orders/per-client" }, draft: { decision: "allow", rule: null },
+        at_ms: now - i * 1300,
+        method: "GET",
+        path: `/orders/${i * 37}`,
+        ip: "203.0.113.9",
+        now: { decision: "deny", rule: "orders/per-client" },
+        draft: { decision: "allow", rule: null },
     }));
     return {
         recorded: { requests: 5000, of: 20000, from_ms: now - 120_000, to_ms: now },
-        now: { passed: 3911, delayed: 41, refused: 1048 }, draft: { passed: 4660, delayed: 41, refused: 299 }, differ,
+        now: { passed: 3911, delayed: 41, refused: 1048 },
+        draft: { passed: 4660, delayed: 41, refused: 299 },
+        differ,
     };
 }
 
@@ -267,7 +414,7 @@ function play({ traffic, wait_ms }: Play) {
     const arrivals: Arrival[] = [];
     let tokens = 20;
     let last = 0;
-    for (let at = 0; at < traffic.seconds && arrivals.length < 10_000; ) {
+    for (let at = 0; at < traffic.seconds && arrivals.length < 10_000;) {
         const wave = traffic.shape === "wave" ? 1 + 0.9 * Math.sin((at / traffic.seconds) * 12) : 1;
         at += 1 / Math.max(0.5, traffic.rate * wave);
         tokens = Math.min(20, tokens + (at - last) * 10);
@@ -276,10 +423,20 @@ function play({ traffic, wait_ms }: Play) {
         const wait = (short / 10) * 1e6;
         const decision = short <= 0 ? "allow" : wait <= wait_ms * 1000 ? "wait" : "deny";
         if (decision !== "deny") tokens -= traffic.cost;
-        arrivals.push({ at_us: Math.round(at * 1e6), decision, wait_us: decision === "wait" ? Math.round(wait) : 0 });
+        arrivals.push({
+            at_us: Math.round(at * 1e6),
+            decision,
+            wait_us: decision === "wait" ? Math.round(wait) : 0,
+        });
     }
     const of = (decision: string) => arrivals.filter((one) => one.decision === decision).length;
-    return { arrivals, passed: of("allow"), delayed: of("wait"), refused: of("deny"), summary: "10/s, burst 20" };
+    return {
+        arrivals,
+        passed: of("allow"),
+        delayed: of("wait"),
+        refused: of("deny"),
+        summary: "10/s, burst 20",
+    };
 }
 
 async function read(request: IncomingMessage): Promise<any> {

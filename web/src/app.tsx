@@ -30,7 +30,9 @@ const NAV = [
 export function App() {
     const here = session.value;
     const path = place.value.path;
-    const current = NAV.find((one) => one.path === path || (one.path !== "/" && path.startsWith(`${one.path}/`)));
+    const current = NAV.find(
+        (one) => one.path === path || (one.path !== "/" && path.startsWith(`${one.path}/`)),
+    );
     document.title = `${current ? t(current.word) : t("nav.lost")} · Tollgate`;
     const enabled = status.value?.enabled ?? true;
     return (
@@ -46,7 +48,11 @@ export function App() {
                 {here.state === "here" && (
                     <nav class="nav" aria-label={t("nav.label")}>
                         {NAV.map(({ path, word, Icon }) => (
-                            <Link key={path} href={path} aria-current={current?.path === path ? "page" : undefined}>
+                            <Link
+                                key={path}
+                                href={path}
+                                aria-current={current?.path === path ? "page" : undefined}
+                            >
                                 <Icon />
                                 <span>{t(word)}</span>
                                 {path === "/rules" && changes.value.length > 0 && (
@@ -83,7 +89,8 @@ export function App() {
 
 function Page({ path }: { path: string }) {
     if (path === "/") return <OverviewPage />;
-    if (path === "/rules" || path === "/rules/draft" || path === "/rules/history") return <RulesPage path={path} />;
+    if (path === "/rules" || path === "/rules/draft" || path === "/rules/history")
+        return <RulesPage path={path} />;
     if (path === "/keys") return <KeysPage />;
     if (path === "/playground") return <PlaygroundPage />;
     if (path === "/nodes") return <NodesPage />;
@@ -152,7 +159,13 @@ function Menu() {
     const here = session.value;
     return (
         <>
-            <button type="button" class="quiet menu-button" popovertarget="menu" aria-label={t("menu")} title={t("menu")}>
+            <button
+                type="button"
+                class="quiet menu-button"
+                popovertarget="menu"
+                aria-label={t("menu")}
+                title={t("menu")}
+            >
                 <MoreIcon />
             </button>
             <div id="menu" class="menu" popover="auto">

@@ -7,6 +7,7 @@ import { startShortcuts } from "./state/shortcuts";
 import { startStatus } from "./state/status";
 import "./styles/base.css";
 import "./styles/parts.css";
+import "./styles/rules.css";
 import "./styles/pages.css";
 
 startLive();

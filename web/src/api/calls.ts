@@ -36,7 +36,10 @@ export const api = {
         ask<{ mistakes: PieceMistake[] }>("POST", "/v1/changes/check", { changes }, signal),
     try: (changes: Change[]) => ask<Trial>("POST", "/v1/changes/try", { changes }),
     audit: (before: number | null, n: number) =>
-        ask<{ entries: AuditEntry[] }>("GET", `/v1/audit?n=${n}${before === null ? "" : `&before=${before}`}`),
+        ask<{ entries: AuditEntry[] }>(
+            "GET",
+            `/v1/audit?n=${n}${before === null ? "" : `&before=${before}`}`,
+        ),
 
     turn: (enabled: boolean) => ask<{ enabled: boolean }>("PUT", "/v1/switch", { enabled }),
     turnRule: (route: string | null, rule: string, enabled: boolean) =>
@@ -67,7 +70,10 @@ export function keyFromQuery(query: URLSearchParams): { limit: string; key: KeyP
     const limit = query.get("limit");
     if (!limit) return null;
     const key: KeyParts = query.getAll("key");
-    const missing = query.getAll("missing").map(Number).sort((a, b) => a - b);
+    const missing = query
+        .getAll("missing")
+        .map(Number)
+        .sort((a, b) => a - b);
     for (const place of missing) if (place >= 0 && place <= key.length) key.splice(place, 0, null);
     return { limit, key };
 }

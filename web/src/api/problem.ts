@@ -24,7 +24,8 @@ export async function refusal(response: Response): Promise<Problem> {
     const retryAfter = Number.isFinite(after) ? after : null;
     try {
         const body = JSON.parse(text) as Record<string, unknown>;
-        const detail = typeof body.detail === "string" ? body.detail : String(body.title ?? response.statusText);
+        const detail =
+            typeof body.detail === "string" ? body.detail : String(body.title ?? response.statusText);
         const mistakes = Array.isArray(body.mistakes) ? (body.mistakes as PieceMistake[]) : [];
         const stale = Array.isArray(body.stale) ? (body.stale as Stale[]) : [];
         return new Problem(response.status, detail, mistakes, stale, retryAfter);

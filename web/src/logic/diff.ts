@@ -1,6 +1,11 @@
 /** What differs between two texts, line by line: the shortest way by common lines, good for texts of some thousand lines. */
 
-export type DiffLine = { kind: "same" | "gone" | "new"; text: string; old: number | null; new: number | null };
+export type DiffLine = {
+    kind: "same" | "gone" | "new";
+    text: string;
+    old: number | null;
+    new: number | null;
+};
 export type DiffPart = DiffLine | { kind: "skipped"; lines: number };
 
 export function diffLines(before: string, after: string): DiffLine[] {
@@ -9,7 +14,11 @@ export function diffLines(before: string, after: string): DiffLine[] {
     let start = 0;
     while (start < a.length && start < b.length && a[start] === b[start]) start++;
     let tail = 0;
-    while (tail < a.length - start && tail < b.length - start && a[a.length - 1 - tail] === b[b.length - 1 - tail]) {
+    while (
+        tail < a.length - start &&
+        tail < b.length - start &&
+        a[a.length - 1 - tail] === b[b.length - 1 - tail]
+    ) {
         tail++;
     }
     const out: DiffLine[] = [];
@@ -27,7 +36,8 @@ export function folded(lines: DiffLine[], around = 3): DiffPart[] {
     const near = new Array<boolean>(lines.length).fill(false);
     lines.forEach((line, i) => {
         if (line.kind === "same") return;
-        for (let j = Math.max(0, i - around); j <= Math.min(lines.length - 1, i + around); j++) near[j] = true;
+        for (let j = Math.max(0, i - around); j <= Math.min(lines.length - 1, i + around); j++)
+            near[j] = true;
     });
     const out: DiffPart[] = [];
     let skipped = 0;
@@ -76,7 +86,10 @@ function middle(a: string[], b: string[], start: number, endA: number, endB: num
             out.push({ kind: "same", text: a[start + i]!, old: start + i + 1, new: start + j + 1 });
             i++;
             j++;
-        } else if (i < rows && (j === columns || common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) {
+        } else if (
+            i < rows &&
+            (j === columns || common[(i + 1) * width + j]! >= common[i * width + j + 1]!)
+        ) {
             gone(start + i++);
         } else {
             added(start + j++);

@@ -44,7 +44,8 @@ export interface Shown {
     state: "as it is" | "changed" | "new" | "deleted";
 }
 
-export const groupOf = (piece: { kind: PieceKind; route: string | null }) => `${piece.kind}:${piece.route ?? ""}`;
+export const groupOf = (piece: { kind: PieceKind; route: string | null }) =>
+    `${piece.kind}:${piece.route ?? ""}`;
 
 export const aboutOf = (piece: { kind: PieceKind; route: string | null; name: string }) =>
     `${piece.kind} ${piece.route === null ? "" : `${piece.route}/`}${piece.name}`;
@@ -71,7 +72,10 @@ export function shownOf(book: Book, draft: Draft): Shown[] {
         groups.set(group, [...(groups.get(group) ?? []), one]);
     }
     return [...groups].flatMap(([group, members]) => {
-        const order = orderOf(members.map((one) => one.id), draft.orders[group]);
+        const order = orderOf(
+            members.map((one) => one.id),
+            draft.orders[group],
+        );
         return [...members].sort((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
     });
 }
@@ -97,7 +101,8 @@ export function changesOf(book: Book, draft: Draft): Change[] {
         const now = members.map((piece) => piece.id);
         const wanted = orderOf(now, draft.orders[group]);
         for (const { id, before } of movesTo(now, wanted)) {
-            const version = draft.pieces[id]?.base.version ?? members.find((piece) => piece.id === id)?.version ?? 0;
+            const version =
+                draft.pieces[id]?.base.version ?? members.find((piece) => piece.id === id)?.version ?? 0;
             changes.push({ change: "move", id, version, before });
         }
     }
@@ -119,7 +124,8 @@ export function changesOf(book: Book, draft: Draft): Change[] {
         changes.push(name === undefined ? edit : { ...edit, name });
     }
     for (const { base, enabled } of mine) {
-        if (enabled !== undefined) changes.push({ change: "enable", id: base.id, version: base.version, enabled });
+        if (enabled !== undefined)
+            changes.push({ change: "enable", id: base.id, version: base.version, enabled });
     }
     const gone = Object.values(draft.pieces).filter(({ deleted }) => deleted);
     for (const { base } of gone) {

@@ -1,14 +1,19 @@
 /** Numbers, times and spans, as the reader's language writes them. */
 
 const cache = new Map<string, Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>();
-function kept<T extends Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>(name: string, make: () => T): T {
+function kept<T extends Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>(
+    name: string,
+    make: () => T,
+): T {
     let found = cache.get(name) as T | undefined;
     if (!found) cache.set(name, (found = make()));
     return found;
 }
 
 export function whole(value: number, locale: string): string {
-    return kept(`n0 ${locale}`, () => new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })).format(value);
+    return kept(`n0 ${locale}`, () => new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })).format(
+        value,
+    );
 }
 
 /** Figures that move: one place after the point while they are small, none above. */
@@ -20,7 +25,9 @@ export function rate(value: number, locale: string): string {
 
 /** At most three places, no trailing zeros. */
 export function amount(value: number, locale: string): string {
-    return kept(`n3 ${locale}`, () => new Intl.NumberFormat(locale, { maximumFractionDigits: 3 })).format(value);
+    return kept(`n3 ${locale}`, () => new Intl.NumberFormat(locale, { maximumFractionDigits: 3 })).format(
+        value,
+    );
 }
 
 export function percent(part: number, all: number, locale: string): string {
@@ -51,7 +58,10 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 ];
 
 export function ago(ms: number, now: number, locale: string): string {
-    const form = kept(`r ${locale}`, () => new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" }));
+    const form = kept(
+        `r ${locale}`,
+        () => new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" }),
+    );
     const past = Math.max(0, now - ms);
     for (const [unit, length] of UNITS) {
         if (past >= length || unit === "second") return form.format(-Math.floor(past / length), unit);
@@ -64,7 +74,13 @@ export function span(ms: number, locale: string): string {
     const unit = (value: number, name: string, places = 0) =>
         kept(
             `u ${name} ${places} ${locale}`,
-            () => new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay: "narrow", maximumFractionDigits: places }),
+            () =>
+                new Intl.NumberFormat(locale, {
+                    style: "unit",
+                    unit: name,
+                    unitDisplay: "narrow",
+                    maximumFractionDigits: places,
+                }),
         ).format(value);
     if (ms < 1000) return unit(Math.round(ms), "millisecond");
     if (ms < 60_000) return unit(ms / 1000, "second", ms < 10_000 ? 1 : 0);

@@ -18,17 +18,28 @@ export const ALGORITHMS: Algorithm[] = [
     {
         kind: "token_bucket",
         books: true,
-        settings: [{ name: "rate", value: "10/s" }, { name: "burst", value: "20" }, { name: "initial", value: "", optional: true }],
+        settings: [
+            { name: "rate", value: "10/s" },
+            { name: "burst", value: "20" },
+            { name: "initial", value: "", optional: true },
+        ],
     },
     {
         kind: "leaky_bucket",
         books: true,
-        settings: [{ name: "rate", value: "10/s" }, { name: "capacity", value: "20" }, { name: "delay", value: "", optional: true }],
+        settings: [
+            { name: "rate", value: "10/s" },
+            { name: "capacity", value: "20" },
+            { name: "delay", value: "", optional: true },
+        ],
     },
     {
         kind: "smooth_bursty",
         books: true,
-        settings: [{ name: "rate", value: "10/s" }, { name: "max_burst", value: "1s", optional: true }],
+        settings: [
+            { name: "rate", value: "10/s" },
+            { name: "max_burst", value: "1s", optional: true },
+        ],
     },
     {
         kind: "smooth_warming_up",
@@ -39,17 +50,44 @@ export const ALGORITHMS: Algorithm[] = [
             { name: "cold_factor", value: "", optional: true },
         ],
     },
-    { kind: "fixed_window", settings: [{ name: "limit", value: "20" }, { name: "window", value: "2s" }, { name: "align", value: "", optional: true }] },
-    { kind: "sliding_log", settings: [{ name: "limit", value: "20" }, { name: "window", value: "2s" }] },
+    {
+        kind: "fixed_window",
+        settings: [
+            { name: "limit", value: "20" },
+            { name: "window", value: "2s" },
+            { name: "align", value: "", optional: true },
+        ],
+    },
+    {
+        kind: "sliding_log",
+        settings: [
+            { name: "limit", value: "20" },
+            { name: "window", value: "2s" },
+        ],
+    },
     {
         kind: "sliding_window",
-        settings: [{ name: "limit", value: "20" }, { name: "window", value: "2s" }, { name: "precision", value: "200ms" }],
+        settings: [
+            { name: "limit", value: "20" },
+            { name: "window", value: "2s" },
+            { name: "precision", value: "200ms" },
+        ],
     },
-    { kind: "sliding_counter", settings: [{ name: "limit", value: "20" }, { name: "window", value: "2s" }] },
+    {
+        kind: "sliding_counter",
+        settings: [
+            { name: "limit", value: "20" },
+            { name: "window", value: "2s" },
+        ],
+    },
     {
         kind: "concurrency",
         holds: true,
-        settings: [{ name: "limit", value: "3" }, { name: "max_hold", value: "10s" }, { name: "queue", value: "", optional: true }],
+        settings: [
+            { name: "limit", value: "3" },
+            { name: "max_hold", value: "10s" },
+            { name: "queue", value: "", optional: true },
+        ],
     },
 ];
 

@@ -40,10 +40,21 @@ export function withSecond(traffic: Traffic, second: Second, keep = 300): Traffi
         const { route, rule, door, limit } = fresh;
         rows.push({ route, rule, door, limit, ...set({ passed: [], delayed: [], refused: [] }, fresh) });
     }
-    return { ...traffic, fromMs: traffic.fromMs + cut * traffic.stepMs, total: set(traffic.total, second), rows };
+    return {
+        ...traffic,
+        fromMs: traffic.fromMs + cut * traffic.stepMs,
+        total: set(traffic.total, second),
+        rows,
+    };
 }
 
-function put(values: number[], index: number, value: number | undefined, length: number, cut: number): number[] {
+function put(
+    values: number[],
+    index: number,
+    value: number | undefined,
+    length: number,
+    cut: number,
+): number[] {
     const next = values.slice();
     while (next.length < length) next.push(0);
     if (value !== undefined) next[index] = value;
@@ -75,7 +86,11 @@ export function sum(values: number[]): number {
 
 /** The busiest first, those who refuse before those who do not. */
 export function ranked(rows: Row[]): Row[] {
-    const weight = (row: Row) => [sum(row.refused.slice(-60)), sum(row.delayed.slice(-60)), sum(row.passed.slice(-60))];
+    const weight = (row: Row) => [
+        sum(row.refused.slice(-60)),
+        sum(row.delayed.slice(-60)),
+        sum(row.passed.slice(-60)),
+    ];
     return [...rows]
         .map((row) => ({ row, weight: weight(row) }))
         .sort((a, b) => {

@@ -23,7 +23,10 @@ export function OneKey({ limit, parts }: { limit: string; parts: (string | null)
         setProblem(null);
         setPoints((old) => {
             const at = Date.now() / 1000;
-            return [...old.filter((point) => point.at > at - KEPT_SECONDS), { at, remaining: next.remaining }];
+            return [
+                ...old.filter((point) => point.at > at - KEPT_SECONDS),
+                { at, remaining: next.remaining },
+            ];
         });
     };
     useEffect(() => {
@@ -114,14 +117,22 @@ function Past({ points, of }: { points: Point[]; of: number }) {
             data={data}
             lines={[{ label: t("key.remaining"), tone: "accent", filled: true, stepped: true }]}
             height={150}
-            label={t("key.chart", { n: whole(points.at(-1)?.remaining ?? 0, locale()), of: whole(of, locale()) })}
+            label={t("key.chart", {
+                n: whole(points.at(-1)?.remaining ?? 0, locale()),
+                of: whole(of, locale()),
+            })}
             xRange={[now - Math.max(30, now - (points[0]?.at ?? now)), now]}
             yMax={top * 1.05}
         />
     );
 }
 
-function Acts(props: { limit: string; parts: (string | null)[]; name: string; take: (state: KeyState) => void }) {
+function Acts(props: {
+    limit: string;
+    parts: (string | null)[];
+    name: string;
+    take: (state: KeyState) => void;
+}) {
     const { limit, name } = props;
     const key: KeyName = props.parts.length === 1 && props.parts[0] != null ? props.parts[0] : props.parts;
     const [units, setUnits] = useState(10);
@@ -173,7 +184,10 @@ function Acts(props: { limit: string; parts: (string | null)[]; name: string; ta
             >
                 <label>
                     <span class="unseen">{t("act.ban.for")}</span>
-                    <select value={String(seconds)} onChange={(event) => setSeconds(Number(event.currentTarget.value))}>
+                    <select
+                        value={String(seconds)}
+                        onChange={(event) => setSeconds(Number(event.currentTarget.value))}
+                    >
                         {[10, 60, 600, 3600, 86400].map((n) => (
                             <option key={n} value={n}>
                                 {span(n * 1000, locale())}

@@ -93,7 +93,11 @@ function Heavy({ top, word, chosen }: { top: HeavyKey[]; word: "limited" | "used
                                     </th>
                                     <td class="muted">{one.limit}</td>
                                     <td class="number">
-                                        <span class={`bar ${word}`} style={{ "--share": String(figure(one) / most) }} aria-hidden="true" />
+                                        <span
+                                            class={`bar ${word}`}
+                                            style={{ "--share": String(figure(one) / most) }}
+                                            aria-hidden="true"
+                                        />
                                         {rate(figure(one), locale())}
                                     </td>
                                 </tr>
@@ -126,7 +130,13 @@ function LookUp({ asked }: { asked: { limit: string; key: (string | null)[] } | 
         setParts(parts.map((old, i) => (i === index ? { ...old, ...part } : old)));
     const submit = (event: Event) => {
         event.preventDefault();
-        if (limit) go(`/keys?${keyQuery(limit, parts.map((part) => (part.missing ? null : part.text)))}`);
+        if (limit)
+            go(
+                `/keys?${keyQuery(
+                    limit,
+                    parts.map((part) => (part.missing ? null : part.text)),
+                )}`,
+            );
     };
     return (
         <Card title={t("keys.lookup")}>
@@ -151,7 +161,10 @@ function LookUp({ asked }: { asked: { limit: string; key: (string | null)[] } | 
                 {parts.map((part, index) => (
                     <div class="field key-part" key={index}>
                         <label>
-                            <span>{attributes?.[index] ?? (parts.length > 1 ? t("key.part", { n: index + 1 }) : t("key"))}</span>
+                            <span>
+                                {attributes?.[index] ??
+                                    (parts.length > 1 ? t("key.part", { n: index + 1 }) : t("key"))}
+                            </span>
                             <input
                                 autocomplete="off"
                                 spellcheck={false}
@@ -175,7 +188,11 @@ function LookUp({ asked }: { asked: { limit: string; key: (string | null)[] } | 
                     <button type="submit" class="button main">
                         {t("keys.lookup.do")}
                     </button>
-                    <button type="button" class="quiet" onClick={() => setParts([...parts, { text: "", missing: false }])}>
+                    <button
+                        type="button"
+                        class="quiet"
+                        onClick={() => setParts([...parts, { text: "", missing: false }])}
+                    >
                         {t("key.part.add")}
                     </button>
                     {parts.length > 0 && (

@@ -37,14 +37,21 @@ export function NodesPage() {
 function ThisNode() {
     const now = status.value!;
     return (
-        <Card title={t("nodes.this")} aside={<Badge tone={now.ready ? "passed" : "refused"}>{t(now.ready ? "ready" : "ready.not")}</Badge>}>
+        <Card
+            title={t("nodes.this")}
+            aside={
+                <Badge tone={now.ready ? "passed" : "refused"}>{t(now.ready ? "ready" : "ready.not")}</Badge>
+            }
+        >
             <dl class="facts">
                 <dt>{t("nodes.name")}</dt>
                 <dd class="mono">{now.node}</dd>
                 <dt>{t("nodes.version")}</dt>
                 <dd>{now.version}</dd>
                 <dt>{t("nodes.up")}</dt>
-                <dd title={moment(now.started_ms, locale())}>{span(now.now_ms - now.started_ms, locale())}</dd>
+                <dd title={moment(now.started_ms, locale())}>
+                    {span(now.now_ms - now.started_ms, locale())}
+                </dd>
             </dl>
             {now.problems.length > 0 && (
                 <ul class="plain-list sentence bad">
@@ -66,7 +73,10 @@ function Store() {
         degraded: t("store.degraded"),
     };
     return (
-        <Card title={t("nodes.store")} aside={<Badge tone={store.mode === "degraded" ? "refused" : "passed"}>{store.mode}</Badge>}>
+        <Card
+            title={t("nodes.store")}
+            aside={<Badge tone={store.mode === "degraded" ? "refused" : "passed"}>{store.mode}</Badge>}
+        >
             <p class="muted">{words[store.mode] ?? ""}</p>
             <dl class="facts">
                 <dt>{t("store.keys")}</dt>
@@ -108,8 +118,8 @@ function Rules() {
                     <ul class="plain-list">
                         {rules.failure.mistakes.map((mistake, i) => (
                             <li key={i}>
-                                {t("editor.line", { line: mistake.line, column: mistake.column })} <code>{mistake.path}</code>{" "}
-                                {mistake.message}
+                                {t("editor.line", { line: mistake.line, column: mistake.column })}{" "}
+                                <code>{mistake.path}</code> {mistake.message}
                             </li>
                         ))}
                     </ul>
@@ -141,7 +151,8 @@ function Fleet() {
                             {value.nodes.map((node) => {
                                 const silent = now.now_ms - node.at_ms > SILENT_MS;
                                 const behind = node.revision !== now.rules.revision;
-                                const tone = node.failure || silent ? "refused" : behind ? "delayed" : "passed";
+                                const tone =
+                                    node.failure || silent ? "refused" : behind ? "delayed" : "passed";
                                 const word = node.failure
                                     ? "nodes.failed"
                                     : silent
@@ -153,7 +164,9 @@ function Fleet() {
                                     <tr key={node.node}>
                                         <th scope="row" class="mono">
                                             {node.node}
-                                            {node.node === now.node && <span class="muted"> {t("nodes.me")}</span>}
+                                            {node.node === now.node && (
+                                                <span class="muted"> {t("nodes.me")}</span>
+                                            )}
                                         </th>
                                         <td class="mono">{node.revision}</td>
                                         <td>

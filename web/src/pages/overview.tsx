@@ -51,7 +51,10 @@ export function OverviewPage() {
                 {shown ? <TrafficChart traffic={shown} /> : !longer.problem && <Waiting />}
             </Card>
             <div class="columns wide-left">
-                <Card title={t("overview.byRule")} aside={<span class="muted">{t("overview.mean", { n: MEAN })}</span>}>
+                <Card
+                    title={t("overview.byRule")}
+                    aside={<span class="muted">{t("overview.mean", { n: MEAN })}</span>}
+                >
                     {now ? <ByRule rows={ranked(now.rows)} stepMs={now.stepMs} /> : <Waiting />}
                 </Card>
                 <Refused />
@@ -99,7 +102,11 @@ function Figure({ outcome, traffic }: { outcome: (typeof OUTCOMES)[number]; traf
                 <span class="figure-unit">{t("perSecond")}</span>
             </p>
             <p class="figure-note">
-                {traffic && t("overview.share", { n: whole(sum(values), locale()), share: percent(sum(values), all, locale()) })}
+                {traffic &&
+                    t("overview.share", {
+                        n: whole(sum(values), locale()),
+                        share: percent(sum(values), all, locale()),
+                    })}
             </p>
             <Spark values={values.slice(-90)} tone={outcome} max={Math.max(1, ...values.slice(-90))} />
         </div>
@@ -120,7 +127,11 @@ function TrafficChart({ traffic }: { traffic: Traffic }) {
         { label: t("outcome.refused"), tone: "refused", values: refused },
         { label: t("outcome.delayed"), tone: "delayed", values: delayed },
         { label: t("outcome.passed"), tone: "passed", values: passed },
-    ].map(({ values, ...line }) => ({ ...line, filled: true, told: (i: number) => (values[i] ?? 0) * perSecond }));
+    ].map(({ values, ...line }) => ({
+        ...line,
+        filled: true,
+        told: (i: number) => (values[i] ?? 0) * perSecond,
+    }));
     const label = t("overview.chart", {
         passed: whole(sum(passed), locale()),
         delayed: whole(sum(delayed), locale()),

@@ -29,7 +29,10 @@ interface Wanted {
 const FIRST: Wanted = {
     kind: "token_bucket",
     values: Object.fromEntries(
-        ALGORITHMS.map((one) => [one.kind, Object.fromEntries(one.settings.map(({ name, value }) => [name, value]))]),
+        ALGORITHMS.map((one) => [
+            one.kind,
+            Object.fromEntries(one.settings.map(({ name, value }) => [name, value])),
+        ]),
     ),
     shape: "wave",
     rate: 20,
@@ -48,7 +51,11 @@ export function PlaygroundPage() {
     const limit = written(wanted.kind, wanted.values[wanted.kind] ?? {});
     const play = useMemo((): Play => {
         const { shape, rate, seconds, cost, seed, waitMs, holdMs } = wanted;
-        const asked: Play = { limit, traffic: { shape, rate, seconds, cost, seed }, wait_ms: algorithm.books ? waitMs : 0 };
+        const asked: Play = {
+            limit,
+            traffic: { shape, rate, seconds, cost, seed },
+            wait_ms: algorithm.books ? waitMs : 0,
+        };
         return algorithm.holds ? { ...asked, hold_ms: holdMs } : asked;
     }, [wanted]);
     useEffect(() => {
@@ -156,23 +163,67 @@ function Controls({ wanted, want }: { wanted: Wanted; want: (change: Partial<Wan
                     </select>
                 </label>
                 <div class="field-row">
-                    <Amount label={t("play.rate")} min={0.1} max={1000} step="any" value={wanted.rate} set={(rate) => want({ rate })} />
-                    <Amount label={t("play.seconds")} min={1} max={600} value={wanted.seconds} set={(seconds) => want({ seconds })} />
-                    <Amount label={t("play.cost")} min={1} max={10000} value={wanted.cost} set={(cost) => want({ cost })} />
+                    <Amount
+                        label={t("play.rate")}
+                        min={0.1}
+                        max={1000}
+                        step="any"
+                        value={wanted.rate}
+                        set={(rate) => want({ rate })}
+                    />
+                    <Amount
+                        label={t("play.seconds")}
+                        min={1}
+                        max={600}
+                        value={wanted.seconds}
+                        set={(seconds) => want({ seconds })}
+                    />
+                    <Amount
+                        label={t("play.cost")}
+                        min={1}
+                        max={10000}
+                        value={wanted.cost}
+                        set={(cost) => want({ cost })}
+                    />
                     {algorithm.books && (
-                        <Amount label={t("play.wait")} min={0} max={600_000} value={wanted.waitMs} set={(waitMs) => want({ waitMs })} />
+                        <Amount
+                            label={t("play.wait")}
+                            min={0}
+                            max={600_000}
+                            value={wanted.waitMs}
+                            set={(waitMs) => want({ waitMs })}
+                        />
                     )}
                     {algorithm.holds && (
-                        <Amount label={t("play.hold")} min={1} max={600_000} value={wanted.holdMs} set={(holdMs) => want({ holdMs })} />
+                        <Amount
+                            label={t("play.hold")}
+                            min={1}
+                            max={600_000}
+                            value={wanted.holdMs}
+                            set={(holdMs) => want({ holdMs })}
+                        />
                     )}
-                    <Amount label={t("play.seed")} min={0} max={1_000_000} value={wanted.seed} set={(seed) => want({ seed })} />
+                    <Amount
+                        label={t("play.seed")}
+                        min={0}
+                        max={1_000_000}
+                        value={wanted.seed}
+                        set={(seed) => want({ seed })}
+                    />
                 </div>
             </Card>
         </form>
     );
 }
 
-function Amount(props: { label: string; min: number; max: number; step?: string; value: number; set: (n: number) => void }) {
+function Amount(props: {
+    label: string;
+    min: number;
+    max: number;
+    step?: string;
+    value: number;
+    set: (n: number) => void;
+}) {
     return (
         <label class="field">
             <span>{props.label}</span>
@@ -226,7 +277,11 @@ function Result({ play, result, isOld }: { play: Play; result: Played; isOld: bo
             />
             <p class="hint">{t("play.bins", { ms: whole(bins.widthMs, locale()) })}</p>
             <h3>{t("play.each")}</h3>
-            <Strip arrivals={result.arrivals} seconds={play.traffic.seconds} label={t("overview.chart", told)} />
+            <Strip
+                arrivals={result.arrivals}
+                seconds={play.traffic.seconds}
+                label={t("overview.chart", told)}
+            />
         </div>
     );
 }

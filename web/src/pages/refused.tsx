@@ -16,7 +16,12 @@ export function Refused() {
         <Card
             title={t("refused.title")}
             aside={
-                <button type="button" class="quiet" aria-pressed={held !== null} onClick={() => setHeld(held ? null : refusals.value)}>
+                <button
+                    type="button"
+                    class="quiet"
+                    aria-pressed={held !== null}
+                    onClick={() => setHeld(held ? null : refusals.value)}
+                >
                     {t(held ? "refused.go" : "refused.hold")}
                 </button>
             }

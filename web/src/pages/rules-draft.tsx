@@ -66,7 +66,8 @@ export function DraftView() {
                         {mistakes.map((mistake, i) => (
                             <li key={i}>
                                 <Link href={pieceAddress(mistake.piece, mistake.about)}>
-                                    {mistake.about} {t("editor.line", { line: mistake.line, column: mistake.column })}
+                                    {mistake.about}{" "}
+                                    {t("editor.line", { line: mistake.line, column: mistake.column })}
                                 </Link>{" "}
                                 {mistake.path && <code>{mistake.path}</code>} {mistake.message}
                             </li>
@@ -75,7 +76,11 @@ export function DraftView() {
                 </Card>
             )}
             <div class="acts publish-acts">
-                <Act act={async () => setTrial(await api.try(changes.value))} disabled={mistakes.length > 0} onProblem={setProblem}>
+                <Act
+                    act={async () => setTrial(await api.try(changes.value))}
+                    disabled={mistakes.length > 0}
+                    onProblem={setProblem}
+                >
                     {t("draft.try")}
                 </Act>
                 <Act needs="admin" class="main" act={put} disabled={!ready}>
@@ -112,7 +117,9 @@ export function DraftView() {
 }
 
 function pieceAddress(piece: number | null, about: string): string {
-    const found = shown.value.find((one) => (piece === null ? one.piece === null && aboutOf(one) === about : one.id === piece));
+    const found = shown.value.find((one) =>
+        piece === null ? one.piece === null && aboutOf(one) === about : one.id === piece,
+    );
     if (found?.kind === "file" || !found) return "/rules";
     return `/rules?piece=${found.id}`;
 }
@@ -120,8 +127,18 @@ function pieceAddress(piece: number | null, about: string): string {
 function ChangeRow({ change }: { change: Change }) {
     const piece = "id" in change ? book.value?.pieces.find((one) => one.id === change.id) : undefined;
     const mine = "id" in change ? draft.value.pieces[change.id] : undefined;
-    const fresh = change.change === "create" ? draft.value.fresh.find((one) => one.kind === change.kind && one.name === change.name && one.route === change.route) : undefined;
-    const about = change.change === "create" ? aboutOf({ ...change, route: change.route ?? null }) : piece ? aboutOf(piece) : "";
+    const fresh =
+        change.change === "create"
+            ? draft.value.fresh.find(
+                  (one) => one.kind === change.kind && one.name === change.name && one.route === change.route,
+              )
+            : undefined;
+    const about =
+        change.change === "create"
+            ? aboutOf({ ...change, route: change.route ?? null })
+            : piece
+              ? aboutOf(piece)
+              : "";
     const undo = () => {
         if (change.change === "move") {
             const { [`${piece?.kind}:${piece?.route ?? ""}`]: _, ...orders } = draft.value.orders;
@@ -140,7 +157,12 @@ function ChangeRow({ change }: { change: Change }) {
                     {change.change === "enable" && <> {t(change.enabled ? "on" : "off")}</>}
                     {change.change === "move" && <> {beforeWhom(change.before)}</>}
                 </span>
-                <button type="button" class="quiet" aria-label={`${t("piece.undo")}: ${t(`change.${change.change}`)} ${about}`} onClick={undo}>
+                <button
+                    type="button"
+                    class="quiet"
+                    aria-label={`${t("piece.undo")}: ${t(`change.${change.change}`)} ${about}`}
+                    onClick={undo}
+                >
                     {t("piece.undo")}
                 </button>
             </div>

@@ -37,7 +37,12 @@ function InForce() {
                         <span class="piece-summary">{ruleSummary(rule)}</span>
                     </span>
                     <span class="piece-acts">
-                        <RuleSwitch route={rule.route} rule={rule.rule} on={rule.enabled} onProblem={setProblem} />
+                        <RuleSwitch
+                            route={rule.route}
+                            rule={rule.rule}
+                            on={rule.enabled}
+                            onProblem={setProblem}
+                        />
                     </span>
                 </li>
             ))}
@@ -52,7 +57,11 @@ function InForce() {
                     key={route.name}
                     class={route.enabled ? "" : "off"}
                     title={route.name}
-                    aside={<span class="muted route-when">{[route.when, route.upstream && `→ ${route.upstream}`].filter(Boolean).join(" ")}</span>}
+                    aside={
+                        <span class="muted route-when">
+                            {[route.when, route.upstream && `→ ${route.upstream}`].filter(Boolean).join(" ")}
+                        </span>
+                    }
                 >
                     {of(route.name).length === 0 && <p class="waiting">{t("rules.noneHere")}</p>}
                     {list(of(route.name))}
@@ -90,7 +99,11 @@ function FileText() {
             title={t("rules.file")}
             aside={
                 one.state === "changed" && (
-                    <button type="button" class="quiet" onClick={() => (draft.value = without(draft.value, one.id))}>
+                    <button
+                        type="button"
+                        class="quiet"
+                        onClick={() => (draft.value = without(draft.value, one.id))}
+                    >
                         {t("piece.undo")}
                     </button>
                 )

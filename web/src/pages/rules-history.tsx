@@ -32,7 +32,9 @@ export function HistoryView() {
             {!entries && !problem && <Waiting />}
             {entries?.length === 0 && <p class="waiting">{t("history.none")}</p>}
             <ol class="history">
-                {entries?.map((entry) => <Entry key={entry.number} entry={entry} />)}
+                {entries?.map((entry) => (
+                    <Entry key={entry.number} entry={entry} />
+                ))}
             </ol>
             {entries && entries.length > 0 && !isAll && (
                 <Act act={() => load(entries.at(-1)?.number ?? null)} onProblem={setProblem}>

@@ -30,7 +30,13 @@ export function RuleList({ chosen }: { chosen: number | null }) {
         <ol class="pieces">
             {first}
             {pieces.map((one) => (
-                <Row key={one.id} one={one} group={pieces} chosen={one.id === chosen} onProblem={setProblem} />
+                <Row
+                    key={one.id}
+                    one={one}
+                    group={pieces}
+                    chosen={one.id === chosen}
+                    onProblem={setProblem}
+                />
             ))}
         </ol>
     );
@@ -42,10 +48,20 @@ export function RuleList({ chosen }: { chosen: number | null }) {
                 {rows(rulesOf(null))}
             </Card>
             {of("route").map((route) => (
-                <Card key={route.id} class={route.enabled ? "" : "off"} title={route.piece?.name ?? route.name} aside={<Add kind="rule" route={route.piece?.name ?? route.name} />}>
+                <Card
+                    key={route.id}
+                    class={route.enabled ? "" : "off"}
+                    title={route.piece?.name ?? route.name}
+                    aside={<Add kind="rule" route={route.piece?.name ?? route.name} />}
+                >
                     {rows(
                         rulesOf(route.piece?.name ?? route.name),
-                        <Row one={route} group={of("route")} chosen={route.id === chosen} onProblem={setProblem} />,
+                        <Row
+                            one={route}
+                            group={of("route")}
+                            chosen={route.id === chosen}
+                            onProblem={setProblem}
+                        />,
                     )}
                 </Card>
             ))}
@@ -64,11 +80,19 @@ function Add({ kind, route }: { kind: PieceKind; route: string | null }) {
     if (!may("admin") || book.value?.source.read_only) return null;
     const add = () => {
         const id = nextFresh(draft.value);
-        const taken = new Set(shown.value.filter((one) => one.kind === kind && one.route === route).map((one) => one.name));
+        const taken = new Set(
+            shown.value.filter((one) => one.kind === kind && one.route === route).map((one) => one.name),
+        );
         let name = `new-${kind}`;
         for (let n = 2; taken.has(name); n++) name = `new-${kind}-${n}`;
-        const text = TEMPLATES[kind].replace("NAME", shown.value.find((one) => one.kind === "upstream")?.name ?? "app");
-        draft.value = { ...draft.value, fresh: [...draft.value.fresh, { id, kind, route, name, text, enabled: true }] };
+        const text = TEMPLATES[kind].replace(
+            "NAME",
+            shown.value.find((one) => one.kind === "upstream")?.name ?? "app",
+        );
+        draft.value = {
+            ...draft.value,
+            fresh: [...draft.value.fresh, { id, kind, route, name, text, enabled: true }],
+        };
         go(`/rules?piece=${id}`);
     };
     return (
@@ -78,13 +102,22 @@ function Add({ kind, route }: { kind: PieceKind; route: string | null }) {
     );
 }
 
-function Row(props: { one: Shown; group: Shown[]; chosen: boolean; onProblem: (problem: Problem | null) => void }) {
+function Row(props: {
+    one: Shown;
+    group: Shown[];
+    chosen: boolean;
+    onProblem: (problem: Problem | null) => void;
+}) {
     const { one, group, chosen } = props;
     const ordered = one.kind === "rule" || one.kind === "route";
     const index = group.findIndex(({ id }) => id === one.id);
     const isMine = may("admin") && !book.value?.source.read_only;
     const shift = (by: -1 | 1) => {
-        const order = shifted(group.map(({ id }) => id), one.id, by);
+        const order = shifted(
+            group.map(({ id }) => id),
+            one.id,
+            by,
+        );
         draft.value = { ...draft.value, orders: { ...draft.value.orders, [groupOf(one)]: order } };
     };
     const onKeyDown = (event: KeyboardEvent) => {
@@ -100,25 +133,53 @@ function Row(props: { one: Shown; group: Shown[]; chosen: boolean; onProblem: (p
     const mistakes = mistakesIn(one.id).length;
     const isStale = stale.value.some(({ mine }) => mine.base.id === one.id);
     return (
-        <li class={`piece ${one.kind}${chosen ? " chosen" : ""}${one.enabled ? "" : " off"}`} onKeyDown={onKeyDown}>
-            <Link class="piece-name" href={`/rules?piece=${one.id}`} aria-current={chosen ? "true" : undefined}>
-                <span class={one.state === "deleted" ? "struck" : ""}>{one.kind === "route" ? t("rules.route") : one.name}</span>
+        <li
+            class={`piece ${one.kind}${chosen ? " chosen" : ""}${one.enabled ? "" : " off"}`}
+            onKeyDown={onKeyDown}
+        >
+            <Link
+                class="piece-name"
+                href={`/rules?piece=${one.id}`}
+                aria-current={chosen ? "true" : undefined}
+            >
+                <span class={one.state === "deleted" ? "struck" : ""}>
+                    {one.kind === "route" ? t("rules.route") : one.name}
+                </span>
                 <Marks one={one} mistakes={mistakes} isStale={isStale} />
                 <Summary one={one} />
             </Link>
             <span class="piece-acts">
                 {ordered && isMine && group.length > 1 && (
                     <>
-                        <button type="button" class="quiet icon-button" disabled={index === 0} aria-label={t("order.up", { name: one.name })} title={t("order.up", { name: one.name })} onClick={() => shift(-1)}>
+                        <button
+                            type="button"
+                            class="quiet icon-button"
+                            disabled={index === 0}
+                            aria-label={t("order.up", { name: one.name })}
+                            title={t("order.up", { name: one.name })}
+                            onClick={() => shift(-1)}
+                        >
                             <UpIcon />
                         </button>
-                        <button type="button" class="quiet icon-button" disabled={index === group.length - 1} aria-label={t("order.down", { name: one.name })} title={t("order.down", { name: one.name })} onClick={() => shift(1)}>
+                        <button
+                            type="button"
+                            class="quiet icon-button"
+                            disabled={index === group.length - 1}
+                            aria-label={t("order.down", { name: one.name })}
+                            title={t("order.down", { name: one.name })}
+                            onClick={() => shift(1)}
+                        >
                             <DownIcon />
                         </button>
                     </>
                 )}
                 {one.kind === "rule" && one.piece && (
-                    <RuleSwitch route={one.route} rule={one.piece.name} on={one.piece.enabled} onProblem={props.onProblem} />
+                    <RuleSwitch
+                        route={one.route}
+                        rule={one.piece.name}
+                        on={one.piece.enabled}
+                        onProblem={props.onProblem}
+                    />
                 )}
             </span>
         </li>
@@ -137,7 +198,15 @@ export function RuleSwitch(props: {
         await loadBook();
     };
     const name = props.route === null ? props.rule : `${props.route}/${props.rule}`;
-    return <Switch on={props.on} needs="operator" label={t("rule.switch", { name })} turn={turn} onProblem={props.onProblem} />;
+    return (
+        <Switch
+            on={props.on}
+            needs="operator"
+            label={t("rule.switch", { name })}
+            turn={turn}
+            onProblem={props.onProblem}
+        />
+    );
 }
 
 function Marks({ one, mistakes, isStale }: { one: Shown; mistakes: number; isStale: boolean }) {
@@ -169,10 +238,16 @@ function Summary({ one }: { one: Shown }) {
     return text ? <span class="piece-summary">{text}</span> : null;
 }
 
-export function ruleSummary(rule: { when: string; excess: string; limits: { limit: string; kind: string; summary: string; key: string[] }[] }): string {
+export function ruleSummary(rule: {
+    when: string;
+    excess: string;
+    limits: { limit: string; kind: string; summary: string; key: string[] }[];
+}): string {
     const limits = rule.limits.map(({ kind, summary, key }) => {
         const by = key.length > 0 ? ` ${t("rules.by", { key: key.join(", ") })}` : "";
         return `${kind} ${summary}${by}`;
     });
-    return [rule.when, limits.join("; "), rule.excess !== "reject" ? rule.excess : ""].filter(Boolean).join(" · ");
+    return [rule.when, limits.join("; "), rule.excess !== "reject" ? rule.excess : ""]
+        .filter(Boolean)
+        .join(" · ");
 }

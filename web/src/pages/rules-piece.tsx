@@ -32,7 +32,8 @@ export function PieceEditor({ id }: { id: number }) {
                     <Link href="/rules" class="back" aria-label={t("rules.back")}>
                         <BackIcon />
                     </Link>
-                    <span class="muted">{t(`kind.${one.kind}`)}</span> {one.route === null ? "" : `${one.route}/`}
+                    <span class="muted">{t(`kind.${one.kind}`)}</span>{" "}
+                    {one.route === null ? "" : `${one.route}/`}
                     {one.name}
                 </>
             }
@@ -51,7 +52,11 @@ export function PieceEditor({ id }: { id: number }) {
                     />
                 </label>
                 {(one.kind === "route" || (one.kind === "rule" && one.piece === null)) && !readOnly && (
-                    <Switch on={one.enabled} label={t("piece.enabled")} turn={(enabled) => change(one, { enabled })}>
+                    <Switch
+                        on={one.enabled}
+                        label={t("piece.enabled")}
+                        turn={(enabled) => change(one, { enabled })}
+                    >
                         <span class="switch-word">{t(one.enabled ? "on" : "off")}</span>
                     </Switch>
                 )}
@@ -83,9 +88,16 @@ export function PieceEditor({ id }: { id: number }) {
     );
 }
 
-function change(one: Shown, wish: { name?: string; text?: string; enabled?: boolean; deleted?: boolean }): void {
+function change(
+    one: Shown,
+    wish: { name?: string; text?: string; enabled?: boolean; deleted?: boolean },
+): void {
     if (one.piece) draft.value = wishing(draft.value, one.piece, wish);
-    else draft.value = { ...draft.value, fresh: draft.value.fresh.map((fresh) => (fresh.id === one.id ? { ...fresh, ...wish } : fresh)) };
+    else
+        draft.value = {
+            ...draft.value,
+            fresh: draft.value.fresh.map((fresh) => (fresh.id === one.id ? { ...fresh, ...wish } : fresh)),
+        };
 }
 
 function Buttons({ one }: { one: Shown }) {

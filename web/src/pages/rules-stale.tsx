@@ -28,17 +28,29 @@ export function StaleNote({ mine, now }: { mine: Drafted; now: Piece | null }) {
             )}
             <div class="acts">
                 {now ? (
-                    <button type="button" class="button" onClick={() => (draft.value = onTopOf(draft.value, now))}>
+                    <button
+                        type="button"
+                        class="button"
+                        onClick={() => (draft.value = onTopOf(draft.value, now))}
+                    >
                         {t("stale.mine")}
                     </button>
                 ) : (
                     !mine.deleted && (
-                        <button type="button" class="button" onClick={() => (draft.value = asNew(draft.value, mine.base.id))}>
+                        <button
+                            type="button"
+                            class="button"
+                            onClick={() => (draft.value = asNew(draft.value, mine.base.id))}
+                        >
                             {t("stale.again")}
                         </button>
                     )
                 )}
-                <button type="button" class="button" onClick={() => (draft.value = without(draft.value, mine.base.id))}>
+                <button
+                    type="button"
+                    class="button"
+                    onClick={() => (draft.value = without(draft.value, mine.base.id))}
+                >
                     {t(now ? "stale.take" : "stale.drop")}
                 </button>
             </div>

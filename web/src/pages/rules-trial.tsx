@@ -60,7 +60,12 @@ export function TrialView({ trial }: { trial: Trial }) {
             ) : (
                 <>
                     <h3>{count("trial.differ", differ.length)}</h3>
-                    <div class="scroll" tabIndex={0} role="group" aria-label={count("trial.differ", differ.length)}>
+                    <div
+                        class="scroll"
+                        tabIndex={0}
+                        role="group"
+                        aria-label={count("trial.differ", differ.length)}
+                    >
                         <table class="table">
                             <thead>
                                 <tr>

@@ -37,7 +37,11 @@ export function RulesPage({ path }: { path: string }) {
             </nav>
             <Sentence problem={bookProblem.value} />
             {!kept && !bookProblem.value && <Waiting />}
-            {kept?.source.read_only && <p class="sentence">{t("rules.readOnly")} {kept.source.read_only}</p>}
+            {kept?.source.read_only && (
+                <p class="sentence">
+                    {t("rules.readOnly")} {kept.source.read_only}
+                </p>
+            )}
             {path === "/rules/history" && <HistoryView />}
             {kept && path === "/rules" && (kept.source.kind === "file" ? <FileView /> : <Pieces />)}
             {kept && path === "/rules/draft" && <DraftView />}
@@ -61,7 +65,11 @@ function Pieces() {
     return (
         <div class={`columns rules-columns${chosen === null ? "" : " chosen"}`}>
             <RuleList chosen={chosen} />
-            {chosen === null ? <p class="choose muted">{t("rules.choose")}</p> : <PieceEditor key={chosen} id={chosen} />}
+            {chosen === null ? (
+                <p class="choose muted">{t("rules.choose")}</p>
+            ) : (
+                <PieceEditor key={chosen} id={chosen} />
+            )}
         </div>
     );
 }

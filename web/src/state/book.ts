@@ -17,7 +17,11 @@ export const shown = computed(() => (book.value ? shownOf(book.value, draft.valu
 export const changes = computed(() => (book.value ? changesOf(book.value, draft.value) : []));
 export const stale = computed(() => (book.value ? staleOf(book.value, draft.value) : []));
 
-export type Checked = { state: "none" | "asking" | "asked"; mistakes: PieceMistake[]; problem: Problem | null };
+export type Checked = {
+    state: "none" | "asking" | "asked";
+    mistakes: PieceMistake[];
+    problem: Problem | null;
+};
 export const checked = signal<Checked>({ state: "none", mistakes: [], problem: null });
 
 /** The mistakes in one piece's text; of a new piece by its name, for it has no number yet. */

@@ -104,7 +104,8 @@ async function broken(stream: EventSource): Promise<void> {
     timer = window.setTimeout(open, wait);
     try {
         await api.me();
-        if (source === null || source.readyState !== EventSource.OPEN) link.value = tries > 1 ? "half" : link.value;
+        if (source === null || source.readyState !== EventSource.OPEN)
+            link.value = tries > 1 ? "half" : link.value;
         if (tries > 1) await catchUp();
     } catch {
         if (session.value.state !== "here") return;

@@ -22,7 +22,9 @@ export function go(address: string, how: "push" | "replace" = "push"): void {
     if (place.value.path !== before) {
         window.scrollTo(0, 0);
         // Whoever hears the page instead of seeing it begins with its heading.
-        requestAnimationFrame(() => document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true }));
+        requestAnimationFrame(() =>
+            document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true }),
+        );
     }
 }
 

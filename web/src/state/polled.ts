@@ -10,7 +10,11 @@ export interface Polled<T> {
 }
 
 /** Asks at once, then every so often; not in a hidden tab, and not before the last answer came. */
-export function usePolled<T>(ask: () => Promise<T>, everyMs: number | null, about: unknown[] = []): Polled<T> {
+export function usePolled<T>(
+    ask: () => Promise<T>,
+    everyMs: number | null,
+    about: unknown[] = [],
+): Polled<T> {
     const [value, setValue] = useState<T | null>(null);
     const [problem, setProblem] = useState<Problem | null>(null);
     const [round, setRound] = useState(0);

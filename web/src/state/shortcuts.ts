@@ -14,7 +14,15 @@ export function letShortcuts(on: boolean): void {
 }
 
 /** After `g`. */
-const GO: Record<string, string> = { o: "/", r: "/rules", d: "/rules/draft", h: "/rules/history", k: "/keys", p: "/playground", n: "/nodes" };
+const GO: Record<string, string> = {
+    o: "/",
+    r: "/rules",
+    d: "/rules/draft",
+    h: "/rules/history",
+    k: "/keys",
+    p: "/playground",
+    n: "/nodes",
+};
 const LEADER_MS = 1500;
 
 export function startShortcuts(): void {
@@ -37,5 +45,8 @@ export function startShortcuts(): void {
 }
 
 function typing(target: EventTarget | null): boolean {
-    return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+    return (
+        target instanceof HTMLElement &&
+        (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+    );
 }

@@ -8,7 +8,9 @@ const system = signal(dark.matches);
 dark.addEventListener("change", () => (system.value = dark.matches));
 
 export const choice = signal<Choice>(first());
-export const theme = computed(() => (choice.value === "system" ? (system.value ? "dark" : "light") : choice.value));
+export const theme = computed(() =>
+    choice.value === "system" ? (system.value ? "dark" : "light") : choice.value,
+);
 effect(() => {
     document.documentElement.dataset.theme = theme.value;
 });

@@ -60,13 +60,20 @@ function options(at: HTMLElement, now: { current: Parameters<typeof Chart>[0] })
     const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
     const { lines, height, x = "moment", paths } = now.current;
     const font = `11px ${getComputedStyle(document.body).fontFamily}`;
-    const axis = { stroke: colour("muted"), font, ticks: { show: false }, grid: { stroke: colour("line"), width: 1 } };
+    const axis = {
+        stroke: colour("muted"),
+        font,
+        ticks: { show: false },
+        grid: { stroke: colour("line"), width: 1 },
+    };
     const time = (value: number, long: boolean) =>
-        x === "seconds" ? `${amount(value, locale())} s` : (long ? clock : clockShort)(value * 1000, locale());
+        x === "seconds"
+            ? `${amount(value, locale())} s`
+            : (long ? clock : clockShort)(value * 1000, locale());
     return {
         width: Math.max(at.clientWidth, 100),
         height,
-        padding: [8, 14, 0, 0],
+        padding: [8, 26, 0, 0],
         cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
         legend: { live: true },
         scales: {
@@ -79,33 +86,42 @@ function options(at: HTMLElement, now: { current: Parameters<typeof Chart>[0] })
                 grid: { show: false },
                 size: 24,
                 space: 70,
-                incrs: x === "moment" ? [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400] : undefined,
+                incrs:
+                    x === "moment"
+                        ? [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400]
+                        : undefined,
                 values: (_, splits, __, ___, step) => splits.map((split) => time(split, step < 60)),
             },
-            { ...axis, size: 44, space: 28, values: (_, splits) => splits.map((split) => amount(split, locale())) },
+            {
+                ...axis,
+                size: 44,
+                space: 28,
+                values: (_, splits) => splits.map((split) => amount(split, locale())),
+            },
         ],
         series: [
-            { label: "\u00a0", value: (_, value) => (value === null || value === undefined ? "" : time(value, true)) },
-            ...lines.map(
-                (line, index): uPlot.Series => ({
-                    label: line.label,
-                    stroke: colour(line.tone),
-                    width: paths === "bars" ? 0 : 1.25,
-                    points: { show: false },
-                    fill: line.filled ? colour(`${line.tone}-fill`) : undefined,
-                    paths:
-                        paths === "bars"
-                            ? uPlot.paths.bars?.({ size: [0.92, 40], gap: 0 })
-                            : line.stepped
-                              ? uPlot.paths.stepped?.({ align: 1 })
-                              : undefined,
-                    value: (_, value, __, at) => {
-                        if (at === null || at === undefined) return "";
-                        const told = now.current.lines[index]?.told?.(at) ?? value;
-                        return told === undefined || told === null ? "" : rate(told, locale());
-                    },
-                }),
-            ),
+            {
+                label: "\u00a0",
+                value: (_, value) => (value === null || value === undefined ? "" : time(value, true)),
+            },
+            ...lines.map((line, index): uPlot.Series => ({
+                label: line.label,
+                stroke: colour(line.tone),
+                width: paths === "bars" ? 0 : 1.25,
+                points: { show: false },
+                fill: line.filled ? colour(`${line.tone}-fill`) : undefined,
+                paths:
+                    paths === "bars"
+                        ? uPlot.paths.bars?.({ size: [0.92, 40], gap: 0 })
+                        : line.stepped
+                          ? uPlot.paths.stepped?.({ align: 1 })
+                          : undefined,
+                value: (_, value, __, at) => {
+                    if (at === null || at === undefined) return "";
+                    const told = now.current.lines[index]?.told?.(at) ?? value;
+                    return told === undefined || told === null ? "" : rate(told, locale());
+                },
+            })),
         ],
     };
 }
@@ -124,9 +140,16 @@ export function Spark({ values, tone, max }: { values: number[]; tone: string; m
     const height = 20;
     const step = width / Math.max(1, values.length - 1);
     const y = (value: number) => height - 1 - (Math.min(value, max) / Math.max(max, 1)) * (height - 3);
-    const path = values.map((value, i) => `${i ? "L" : "M"}${(i * step).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+    const path = values
+        .map((value, i) => `${i ? "L" : "M"}${(i * step).toFixed(1)} ${y(value).toFixed(1)}`)
+        .join("");
     return (
-        <svg class={`spark ${tone}`} viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+        <svg
+            class={`spark ${tone}`}
+            viewBox={`0 0 ${width} ${height}`}
+            preserveAspectRatio="none"
+            aria-hidden="true"
+        >
             <path d={path} />
         </svg>
     );

@@ -17,7 +17,9 @@ export function Diff({ before, after }: { before: string; after: string }) {
                         <span class="diff-number" aria-hidden="true">
                             {part.new ?? part.old}
                         </span>
-                        <span class="diff-sign">{part.kind === "new" ? "+" : part.kind === "gone" ? "−" : " "}</span>
+                        <span class="diff-sign">
+                            {part.kind === "new" ? "+" : part.kind === "gone" ? "−" : " "}
+                        </span>
                         <span class="diff-text">{part.text}</span>
                     </div>
                 ),

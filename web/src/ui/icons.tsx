@@ -62,7 +62,12 @@ export const BackIcon = () => (
 /** The toll gate: its arm is down while limits are on, and up while everybody passes. */
 export function Gate({ raised }: { raised: boolean }) {
     return (
-        <svg class={`gate${raised ? " raised" : ""}`} viewBox="0 0 34 28" aria-hidden="true" focusable="false">
+        <svg
+            class={`gate${raised ? " raised" : ""}`}
+            viewBox="0 0 34 28"
+            aria-hidden="true"
+            focusable="false"
+        >
             <g class="gate-arm">
                 <rect x="6" y="9" width="26" height="5" rx="2.500" class="gate-light" />
                 <path d="M13 9h4.500l-2 5H11zM22 9h4.500l-2 5H20z" class="gate-stripe" />

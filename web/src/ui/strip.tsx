@@ -54,7 +54,12 @@ function paint(at: HTMLCanvasElement, arrivals: Arrival[], seconds: number): voi
             pen.fillRect(x(arrival.at_us), row * ROW + 4, 1.25, ROW - 8);
             if (arrival.wait_us > 0) {
                 const until = Math.min(width, x(arrival.at_us + arrival.wait_us));
-                pen.fillRect(x(arrival.at_us), row * ROW + 4 + ((arrival.at_us / 997) % (ROW - 9)), until - x(arrival.at_us), 1);
+                pen.fillRect(
+                    x(arrival.at_us),
+                    row * ROW + 4 + ((arrival.at_us / 997) % (ROW - 9)),
+                    until - x(arrival.at_us),
+                    1,
+                );
             }
         }
     }

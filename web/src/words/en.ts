@@ -40,20 +40,24 @@ export const en = {
     "link.open": "live",
     "link.open.text": "Figures arrive every second.",
     "link.half": "delayed",
-    "link.half.text": "Tollgate answers, but its live stream does not: figures come every few seconds. Trying again.",
+    "link.half.text":
+        "Tollgate answers, but its live stream does not: figures come every few seconds. Trying again.",
     "link.lost": "no answer",
     "link.lost.text": "Tollgate does not answer. Trying again.",
-    "link.lost.banner": "Tollgate has not answered since {since}. What you see is from before; this page goes on by itself when it is back.",
+    "link.lost.banner":
+        "Tollgate has not answered since {since}. What you see is from before; this page goes on by itself when it is back.",
 
     "switch.label": "Limits",
     "switch.on": "Limits on",
     "switch.off": "Limits off",
     "switch.off.title": "Turn all limits off?",
-    "switch.off.text": "Every request passes, on every node that follows these rules, until somebody turns them on again. What keys have used is kept.",
+    "switch.off.text":
+        "Every request passes, on every node that follows these rules, until somebody turns them on again. What keys have used is kept.",
     "switch.off.yes": "Turn off",
     "switch.off.banner": "The gate is up: limits are off, and nothing is refused.",
 
-    "problem.away": "Tollgate did not answer. Nothing was changed as far as this page knows; try again when it is back.",
+    "problem.away":
+        "Tollgate did not answer. Nothing was changed as far as this page knows; try again when it is back.",
     "problem.unknown": "Please sign in.",
     "problem.forbidden": "This is not possible here.",
     "problem.stale": "Somebody else was faster; nothing was written.",
@@ -162,7 +166,8 @@ export const en = {
     "rules.noneEverywhere": "No rules for every route.",
     "rules.noneHere": "No rules of its own.",
     "rules.file": "The rule file",
-    "rules.file.text": "All rules are kept in this one file. What you type is checked as you go and changes nothing until it is published.",
+    "rules.file.text":
+        "All rules are kept in this one file. What you type is checked as you go and changes nothing until it is published.",
     "rules.source": "Kept in",
     "rules.revision": "Revision",
     "rules.loaded": "In force since",
@@ -233,7 +238,8 @@ export const en = {
     "change.delete": "Delete",
     "change.before": "before {name}",
     "change.last": "to the end",
-    "stale.changed": "{by} changed this on {at}, while you worked on it: your change was made on version {was}, and there is {is} now. Nothing of theirs is overwritten unless you say so.",
+    "stale.changed":
+        "{by} changed this on {at}, while you worked on it: your change was made on version {was}, and there is {is} now. Nothing of theirs is overwritten unless you say so.",
     "stale.gone": "Somebody deleted this while you worked on it.",
     "stale.somebody": "somebody",
     "stale.theirs": "What {by} changed",
@@ -244,8 +250,10 @@ export const en = {
     "stale.hint": "To have both: read what they changed, type it into yours, then put yours in its place.",
     "trial.title": "What the draft would have done",
     "trial.nothing": "No requests are recorded yet; send some through the gateway and try again.",
-    "trial.recorded.one": "{n} recorded request ({from} to {to}), run through both sets of rules from empty buckets",
-    "trial.recorded.other": "{n} recorded requests ({from} to {to}), run through both sets of rules from empty buckets",
+    "trial.recorded.one":
+        "{n} recorded request ({from} to {to}), run through both sets of rules from empty buckets",
+    "trial.recorded.other":
+        "{n} recorded requests ({from} to {to}), run through both sets of rules from empty buckets",
     "trial.now": "In force",
     "trial.draft": "Draft",
     "trial.change": "Change",
@@ -258,7 +266,8 @@ export const en = {
     "history.none": "Nothing was done yet.",
     "history.more": "Earlier",
 
-    "play.lead": "Choose an algorithm and some traffic: the server's own code says who passes. Nothing here touches anybody's limits.",
+    "play.lead":
+        "Choose an algorithm and some traffic: the server's own code says who passes. Nothing here touches anybody's limits.",
     "play.algorithm": "Algorithm",
     "play.traffic": "Traffic",
     "play.shape": "Shape",

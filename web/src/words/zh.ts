@@ -235,7 +235,8 @@ export const zh: Record<keyof typeof en, string> = {
     "change.delete": "删除",
     "change.before": "到 {name} 之前",
     "change.last": "到最后",
-    "stale.changed": "在您修改期间，{by} 于 {at} 改动了它：您的改动基于第 {was} 版，现在是第 {is} 版。除非您确认，对方的内容不会被覆盖。",
+    "stale.changed":
+        "在您修改期间，{by} 于 {at} 改动了它：您的改动基于第 {was} 版，现在是第 {is} 版。除非您确认，对方的内容不会被覆盖。",
     "stale.gone": "在您修改期间，它被别人删除了。",
     "stale.somebody": "某人",
     "stale.theirs": "{by} 改了什么",

@@ -26,8 +26,17 @@ export interface Looked {
 }
 
 /** A window of its own, with nothing remembered. */
-export async function look(browser: Browser, address: string, path = "/", options: BrowserContextOptions = {}): Promise<Looked> {
-    const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1280, height: 900 }, ...options });
+export async function look(
+    browser: Browser,
+    address: string,
+    path = "/",
+    options: BrowserContextOptions = {},
+): Promise<Looked> {
+    const context = await browser.newContext({
+        locale: "en-GB",
+        viewport: { width: 1280, height: 900 },
+        ...options,
+    });
     const page = await context.newPage();
     page.setDefaultTimeout(LONG_MS);
     const wrong: string[] = [];
@@ -57,7 +66,11 @@ export async function look(browser: Browser, address: string, path = "/", option
 }
 
 /** Waits until something is so. */
-export async function eventually<T>(what: () => Promise<T> | T, isSo: (value: T) => boolean, about: string): Promise<T> {
+export async function eventually<T>(
+    what: () => Promise<T> | T,
+    isSo: (value: T) => boolean,
+    about: string,
+): Promise<T> {
     const until = Date.now() + LONG_MS;
     let last: T | undefined;
     for (;;) {

@@ -24,13 +24,27 @@ describe("the demo's console", () => {
         await page.locator(".link.open").waitFor();
         const passed = page.locator(".figure.passed .figure-value");
         const refused = page.locator(".figure.refused .figure-value");
-        await eventually(() => passed.textContent(), (text) => number(text) > 0, "something passes");
-        await eventually(() => refused.textContent(), (text) => number(text) > 0, "somebody is refused");
+        await eventually(
+            () => passed.textContent(),
+            (text) => number(text) > 0,
+            "something passes",
+        );
+        await eventually(
+            () => refused.textContent(),
+            (text) => number(text) > 0,
+            "somebody is refused",
+        );
         const first = await page.locator(".figure.passed .figure-note").textContent();
-        await eventually(() => page.locator(".figure.passed .figure-note").textContent(), (now) => now !== first, "it goes on live");
+        await eventually(
+            () => page.locator(".figure.passed .figure-note").textContent(),
+            (now) => now !== first,
+            "it goes on live",
+        );
         await page.getByRole("row").filter({ hasText: "orders / per-client" }).waitFor();
         await page.locator(".chart canvas").first().waitFor();
-        expect(await page.locator(".chart").first().getAttribute("aria-label")).toMatch(/\d+ passed, .* refused/);
+        expect(await page.locator(".chart").first().getAttribute("aria-label")).toMatch(
+            /\d+ passed, .* refused/,
+        );
         await page.getByRole("radio", { name: "1 h" }).check();
         await page.locator(".chart canvas").first().waitFor();
         await close();
@@ -52,7 +66,11 @@ describe("the demo's console", () => {
         await page.getByRole("dialog").waitFor({ state: "detached" });
         await card.getByText("would pass").waitFor();
         const left = card.locator(".level-value");
-        await eventually(() => left.textContent(), (text) => number(text?.split("left")[0] ?? "") > 40, "there is more than the limit");
+        await eventually(
+            () => left.textContent(),
+            (text) => number(text?.split("left")[0] ?? "") > 40,
+            "there is more than the limit",
+        );
         await close();
     });
 
@@ -131,7 +149,11 @@ describe("the demo's console", () => {
     test("shows the node, its store, listeners and upstreams", async () => {
         const { page, close } = await look(chromium, demo.admin, "/nodes");
         await page.getByText("Decided in this process").waitFor();
-        await page.getByRole("row").filter({ hasText: "gateway" }).filter({ hasText: demo.addresses.get("gateway") }).waitFor();
+        await page
+            .getByRole("row")
+            .filter({ hasText: "gateway" })
+            .filter({ hasText: demo.addresses.get("gateway") })
+            .waitFor();
         await page.getByText("shop", { exact: true }).waitFor();
         await page.getByText("healthy").first().waitFor();
         await page.getByRole("heading", { name: "Nodes that follow these rules" }).waitFor();

@@ -5,7 +5,16 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { browser, eventually, look } from "./browser";
 import { Program, upstream } from "./program";
 
-const PATHS = ["/", "/rules", "/rules/draft", "/rules/history", "/keys", "/keys?limit=per-client&key=a", "/playground", "/nodes"];
+const PATHS = [
+    "/",
+    "/rules",
+    "/rules/draft",
+    "/rules/history",
+    "/keys",
+    "/keys?limit=per-client&key=a",
+    "/playground",
+    "/nodes",
+];
 const EVIL = `<img src=x onerror="document.title='owned'">`;
 
 let program: Program;
@@ -37,15 +46,28 @@ afterAll(async () => {
 
 describe("every page", () => {
     test("fits a phone, light and dark, in both languages", async () => {
-        for (const options of [{ locale: "en-GB", colorScheme: "dark" }, { locale: "zh-CN", colorScheme: "light" }] as const) {
-            const { page, close } = await look(chromium, program.admin, "/", { ...options, viewport: { width: 375, height: 700 } });
+        for (const options of [
+            { locale: "en-GB", colorScheme: "dark" },
+            { locale: "zh-CN", colorScheme: "light" },
+        ] as const) {
+            const { page, close } = await look(chromium, program.admin, "/", {
+                ...options,
+                viewport: { width: 375, height: 700 },
+            });
             for (const path of PATHS) {
                 await page.goto(program.admin + path);
                 await page.locator("main h1").waitFor();
-                await page.locator(".waiting", { hasText: /One moment|请稍候/ }).first().waitFor({ state: "detached" });
-                const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+                await page
+                    .locator(".waiting", { hasText: /One moment|请稍候/ })
+                    .first()
+                    .waitFor({ state: "detached" });
+                const over = await page.evaluate(
+                    () => document.documentElement.scrollWidth - window.innerWidth,
+                );
                 expect(over, `${path} is as wide as the phone`).toBeLessThanOrEqual(0);
-                expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe(options.colorScheme);
+                expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe(
+                    options.colorScheme,
+                );
             }
             await close();
         }
@@ -54,7 +76,13 @@ describe("every page", () => {
     test("is reached by keys, which are listed under ?", async () => {
         const { page, close } = await look(chromium, program.admin);
         await page.locator("main h1").waitFor();
-        for (const [key, name] of [["r", "Rules"], ["k", "Keys"], ["p", "Playground"], ["n", "Nodes"], ["o", "Overview"]] as const) {
+        for (const [key, name] of [
+            ["r", "Rules"],
+            ["k", "Keys"],
+            ["p", "Playground"],
+            ["n", "Nodes"],
+            ["o", "Overview"],
+        ] as const) {
             await page.keyboard.press("g");
             await page.keyboard.press(key);
             await page.getByRole("heading", { level: 1, name }).waitFor();
@@ -106,7 +134,12 @@ describe("every page", () => {
         await page.getByRole("radio", { name: "深色" }).check();
         await page.reload();
         await page.getByRole("heading", { name: "总览" }).waitFor();
-        expect(await page.evaluate(() => [document.documentElement.lang, document.documentElement.dataset.theme])).toEqual(["zh-CN", "dark"]);
+        expect(
+            await page.evaluate(() => [
+                document.documentElement.lang,
+                document.documentElement.dataset.theme,
+            ]),
+        ).toEqual(["zh-CN", "dark"]);
         await close();
     });
 
@@ -119,7 +152,8 @@ describe("every page", () => {
 test("names that mean harm are text", async () => {
     const { page, close } = await look(chromium, program.admin);
     await page.locator(".link.open").waitFor();
-    const send = () => fetch(`${program.gateway}/${encodeURIComponent(EVIL)}`, { headers: { "x-api-key": EVIL } });
+    const send = () =>
+        fetch(`${program.gateway}/${encodeURIComponent(EVIL)}`, { headers: { "x-api-key": EVIL } });
     for (let i = 0; i < 4; i++) await send();
     await page.locator(".refused-list", { hasText: EVIL }).waitFor();
     await page.locator(".refused-list a", { hasText: EVIL }).first().click();
@@ -147,8 +181,16 @@ test("a lost connection is told, and heals by itself", async () => {
     program = await program.again();
     await page.locator(".link.open").waitFor();
     await page.getByText("Tollgate has not answered since").waitFor({ state: "detached" });
-    await eventually(() => page.getByText("Tollgate did not answer").count(), (n) => n === 0, "the sentence goes");
+    await eventually(
+        () => page.getByText("Tollgate did not answer").count(),
+        (n) => n === 0,
+        "the sentence goes",
+    );
     // A browser logs what it could not reach.
-    wrong.splice(0, wrong.length, ...wrong.filter((text) => !text.includes("ERR_CONNECTION") && !text.includes("ERR_INCOMPLETE")));
+    wrong.splice(
+        0,
+        wrong.length,
+        ...wrong.filter((text) => !text.includes("ERR_CONNECTION") && !text.includes("ERR_INCOMPLETE")),
+    );
     await looked.close();
 });

@@ -12,7 +12,9 @@ function binary(): string {
     const folder = process.env.CARGO_TARGET_DIR ?? resolve(import.meta.dirname, "../../../target");
     const path = process.env.TOLLGATE_BIN ?? join(folder, "debug/tollgate");
     if (!existsSync(path)) {
-        throw new Error(`there is no ${path}: build it with \`cargo build -p tollgate-cli\`, or set TOLLGATE_BIN`);
+        throw new Error(
+            `there is no ${path}: build it with \`cargo build -p tollgate-cli\`, or set TOLLGATE_BIN`,
+        );
     }
     return path;
 }
@@ -42,7 +44,10 @@ export class Program {
     }
 
     /** Serves these rules; `listen` has ports of its own unless it is given. */
-    static async serve(rules: string, listen = "{ gateway: 127.0.0.1:0, admin: 127.0.0.1:0 }"): Promise<Program> {
+    static async serve(
+        rules: string,
+        listen = "{ gateway: 127.0.0.1:0, admin: 127.0.0.1:0 }",
+    ): Promise<Program> {
         const folder = mkdtempSync(join(tmpdir(), "tollgate-console-"));
         const text = rules.replaceAll("FOLDER", folder);
         writeFileSync(join(folder, "tollgate.yaml"), `version: 1\nlisten: ${listen}\n${text}`);
@@ -55,7 +60,16 @@ export class Program {
     /** The demo: a gateway, a service and clients of its own, one of them greedy. */
     static async demo(): Promise<Program> {
         const folder = mkdtempSync(join(tmpdir(), "tollgate-console-"));
-        const args = ["demo", "--plain", "--for", "10m", "--gateway", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        const args = [
+            "demo",
+            "--plain",
+            "--for",
+            "10m",
+            "--gateway",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ];
         const child = spawn(binary(), args, {
             stdio: ["ignore", "pipe", "inherit"],
             env: { ...process.env, TMPDIR: folder, NO_COLOR: "1" },
@@ -63,11 +77,19 @@ export class Program {
         return Program.opened(child, folder, child.stdout!, /^\s*(\w+)\s+http:\/\/(127\.0\.0\.1:\d+)/);
     }
 
-    private static opened(child: ChildProcess, folder: string, told: NodeJS.ReadableStream, line: RegExp): Promise<Program> {
+    private static opened(
+        child: ChildProcess,
+        folder: string,
+        told: NodeJS.ReadableStream,
+        line: RegExp,
+    ): Promise<Program> {
         const addresses = new Map<string, string>();
         let said = "";
         return new Promise((done, fail) => {
-            const timer = setTimeout(() => fail(new Error(`it did not open its listeners; it said:\n${said}`)), LONG_MS);
+            const timer = setTimeout(
+                () => fail(new Error(`it did not open its listeners; it said:\n${said}`)),
+                LONG_MS,
+            );
             child.on("exit", (status) => fail(new Error(`it ended with ${status}; it said:\n${said}`)));
             told.on("data", (part: Buffer) => {
                 said = (said + part.toString()).slice(-20_000);
@@ -99,7 +121,9 @@ export class Program {
     async again(): Promise<Program> {
         const listen = `listen: { gateway: ${this.addresses.get("gateway")}, admin: ${this.addresses.get("admin")} }`;
         writeFileSync(this.file, this.rules().replace(/^listen: .*$/m, listen));
-        const child = spawn(binary(), ["serve", "--workers", "2", "-c", this.file], { stdio: ["ignore", "ignore", "pipe"] });
+        const child = spawn(binary(), ["serve", "--workers", "2", "-c", this.file], {
+            stdio: ["ignore", "ignore", "pipe"],
+        });
         return Program.opened(child, this.folder, child.stderr!, /^\s*(\w+)\s+(127\.0\.0\.1:\d+)/);
     }
 }

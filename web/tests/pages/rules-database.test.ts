@@ -11,18 +11,31 @@ let other: Program;
 let chromium: Browser;
 let behind: Server;
 
-const limit = (burst: number) => `limits:\n  - { token_bucket: { rate: 1/h, burst: ${burst} }, key: [header.x-api-key] }\n`;
+const limit = (burst: number) =>
+    `limits:\n  - { token_bucket: { rate: 1/h, burst: ${burst} }, key: [header.x-api-key] }\n`;
 
 beforeAll(async () => {
     const { address, server } = await upstream();
     behind = server;
     program = await Program.serve('rules_from: { source: "sqlite://FOLDER/rules.db", poll: 200ms }\n');
-    other = await Program.serve(`rules_from: { source: "sqlite://${program.folder}/rules.db", poll: 200ms }\n`);
+    other = await Program.serve(
+        `rules_from: { source: "sqlite://${program.folder}/rules.db", poll: 200ms }\n`,
+    );
     chromium = await browser();
     await publish([
         { change: "create", kind: "upstream", name: "shop", text: `servers: ["http://${address}"]\n` },
-        { change: "create", kind: "limit", name: "per-client", text: "token_bucket: { rate: 1/h, burst: 3 }\n" },
-        { change: "create", kind: "route", name: "orders", text: 'when: { path: "/orders/**" }\nupstream: shop\n' },
+        {
+            change: "create",
+            kind: "limit",
+            name: "per-client",
+            text: "token_bucket: { rate: 1/h, burst: 3 }\n",
+        },
+        {
+            change: "create",
+            kind: "route",
+            name: "orders",
+            text: 'when: { path: "/orders/**" }\nupstream: shop\n',
+        },
         { change: "create", kind: "rule", route: "orders", name: "first", text: limit(3) },
         { change: "create", kind: "rule", route: "orders", name: "second", text: limit(50) },
         { change: "create", kind: "route", name: "old", text: "when: { path: /old }\nupstream: shop\n" },
@@ -47,7 +60,8 @@ async function publish(changes: Change[]): Promise<Book> {
 }
 
 const book = async () => (await (await fetch(`${program.admin}/v1/book`)).json()) as Book;
-const rulesOf = async (route: string) => (await book()).pieces.filter((one) => one.kind === "rule" && one.route === route).map((one) => one.name);
+const rulesOf = async (route: string) =>
+    (await book()).pieces.filter((one) => one.kind === "rule" && one.route === route).map((one) => one.name);
 const piece = async (name: string) => (await book()).pieces.find((one) => one.name === name)!;
 const editor = (page: Page) => page.getByRole("textbox", { name: /^Text of/ });
 
@@ -66,7 +80,9 @@ describe("rules in a database", () => {
         await page.getByRole("link", { name: /^second/ }).focus();
         await page.keyboard.press("Alt+ArrowUp");
         await page.getByText("2 changes").waitFor();
-        const card = page.locator(".card", { has: page.getByRole("heading", { name: "orders", exact: true }) });
+        const card = page.locator(".card", {
+            has: page.getByRole("heading", { name: "orders", exact: true }),
+        });
         await card.getByRole("button", { name: "+ Rule" }).click();
         await page.getByRole("textbox", { name: "Name" }).fill("third");
         // A mistake in what is not there yet is shown at its line, too.
@@ -109,8 +125,16 @@ describe("rules in a database", () => {
         const { page, close } = await look(chromium, program.admin, "/rules");
         const first = page.getByRole("switch", { name: "Rule orders/first" });
         await first.click();
-        await eventually(async () => (await piece("first")).enabled, (on) => !on, "it is off");
-        await eventually(() => first.getAttribute("aria-checked"), (on) => on === "false", "and shown so");
+        await eventually(
+            async () => (await piece("first")).enabled,
+            (on) => !on,
+            "it is off",
+        );
+        await eventually(
+            () => first.getAttribute("aria-checked"),
+            (on) => on === "false",
+            "and shown so",
+        );
         const card = page.locator(".card", { has: page.getByRole("heading", { name: "old", exact: true }) });
         await card.getByRole("link", { name: /the route itself/ }).click();
         await page.getByRole("button", { name: "Delete" }).click();
@@ -124,7 +148,11 @@ describe("rules in a database", () => {
         const { page, close } = await look(chromium, program.admin, "/nodes");
         await page.getByText("SQLite").waitFor();
         const rows = page.getByRole("row").filter({ hasText: "current" });
-        await eventually(() => rows.count(), (n) => n === 2, "both nodes are current");
+        await eventually(
+            () => rows.count(),
+            (n) => n === 2,
+            "both nodes are current",
+        );
         await close();
     });
 });

@@ -29,10 +29,16 @@ routes:
 beforeEach(async () => {
     writeFileSync(program.file, first);
     const burst = async () => {
-        const book = (await (await fetch(`${program.admin}/v1/rules`)).json()) as { rules: { enabled: boolean; limits: { summary: string }[] }[] };
+        const book = (await (await fetch(`${program.admin}/v1/rules`)).json()) as {
+            rules: { enabled: boolean; limits: { summary: string }[] }[];
+        };
         return `${book.rules[0]?.enabled} ${book.rules[0]?.limits[0]?.summary}`;
     };
-    await eventually(burst, (told) => told.startsWith("true") && /\b3\b/.test(told), "the first rules are in force");
+    await eventually(
+        burst,
+        (told) => told.startsWith("true") && /\b3\b/.test(told),
+        "the first rules are in force",
+    );
 });
 afterAll(async () => {
     await chromium?.close();
@@ -62,11 +68,19 @@ describe("rules in a file", () => {
         await page.getByRole("heading", { name: "orders" }).waitFor();
         const rule = page.getByRole("switch", { name: "Rule orders/per-client" });
         await rule.click();
-        await eventually(() => rule.getAttribute("aria-checked"), (on) => on === "false", "it is off");
+        await eventually(
+            () => rule.getAttribute("aria-checked"),
+            (on) => on === "false",
+            "it is off",
+        );
         expect(program.rules()).toContain("enabled: false");
         expect(await statuses("switched-off", 6)).toEqual([200, 200, 200, 200, 200, 200]);
         await rule.click();
-        await eventually(() => rule.getAttribute("aria-checked"), (on) => on === "true", "it is on");
+        await eventually(
+            () => rule.getAttribute("aria-checked"),
+            (on) => on === "true",
+            "it is on",
+        );
         expect((await statuses("switched-on", 6)).filter((status) => status === 429)).toHaveLength(3);
         await close();
     });

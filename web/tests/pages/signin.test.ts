@@ -32,7 +32,11 @@ test("a wrong token is nobody's, a right one signs in, and out again", async () 
     await page.getByLabel("Token").press("Enter");
     // On to the page that was asked for.
     await page.getByRole("heading", { level: 1, name: "Nodes" }).waitFor();
-    expect(await page.evaluate(() => [document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage)].join())).not.toContain("token 4711");
+    expect(
+        await page.evaluate(() =>
+            [document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage)].join(),
+        ),
+    ).not.toContain("token 4711");
     await page.reload();
     await page.getByRole("heading", { level: 1, name: "Nodes" }).waitFor();
     await page.getByRole("button", { name: "Menu" }).click();

@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import { diffLines, folded } from "../../src/logic/diff";
 
 const told = (before: string, after: string) =>
-    diffLines(before, after).map(({ kind, text }) => `${kind === "same" ? " " : kind === "new" ? "+" : "-"}${text}`);
+    diffLines(before, after).map(
+        ({ kind, text }) => `${kind === "same" ? " " : kind === "new" ? "+" : "-"}${text}`,
+    );
 
 describe("a diff", () => {
     test("keeps what is the same and says what is gone and new", () => {
@@ -15,7 +17,12 @@ describe("a diff", () => {
 
     test("numbers lines as each text has them", () => {
         const lines = diffLines("a\nb\nc\n", "b\nc\nd\n");
-        expect(lines.map((line) => [line.old, line.new])).toEqual([[1, null], [2, 1], [3, 2], [null, 3]]);
+        expect(lines.map((line) => [line.old, line.new])).toEqual([
+            [1, null],
+            [2, 1],
+            [3, 2],
+            [null, 3],
+        ]);
     });
 
     test("makes the one of the other, whatever they are", () => {
@@ -25,7 +32,11 @@ describe("a diff", () => {
             const text = () => Array.from({ length: random(12) }, () => "abc"[random(3)]).join("\n");
             const [before, after] = [text(), text()];
             const lines = diffLines(before, after);
-            const side = (skip: string) => lines.filter(({ kind }) => kind !== skip).map((line) => line.text).join("\n");
+            const side = (skip: string) =>
+                lines
+                    .filter(({ kind }) => kind !== skip)
+                    .map((line) => line.text)
+                    .join("\n");
             expect(side("new")).toBe(before);
             expect(side("gone")).toBe(after);
         }

@@ -1,6 +1,16 @@
 import { describe, expect, test } from "vitest";
 import type { Book, Piece } from "../../src/api/types";
-import { asNew, changesOf, EMPTY, onTopOf, orderOf, shownOf, staleOf, wishing, without } from "../../src/logic/draft";
+import {
+    asNew,
+    changesOf,
+    EMPTY,
+    onTopOf,
+    orderOf,
+    shownOf,
+    staleOf,
+    wishing,
+    without,
+} from "../../src/logic/draft";
 
 const piece = (id: number, kind: Piece["kind"], route: string | null, name: string): Piece => ({
     id,
@@ -60,18 +70,30 @@ describe("a draft", () => {
             fresh: [fresh(-1, "rule", "orders", "new"), fresh(-2, "limit", null, "small")],
             orders: { "rule:orders": [3, -1, 4, 5] },
         };
-        const told = changesOf(book, draft).map((one) => (one.change === "create" ? [one.kind, one.name, one.before] : one));
+        const told = changesOf(book, draft).map((one) =>
+            one.change === "create" ? [one.kind, one.name, one.before] : one,
+        );
         expect(told).toEqual([
             ["limit", "small", null],
             ["rule", "new", 4],
         ]);
-        expect(shownOf(book, draft).filter((one) => one.route === "orders").map((one) => one.id)).toEqual([3, -1, 4, 5]);
+        expect(
+            shownOf(book, draft)
+                .filter((one) => one.route === "orders")
+                .map((one) => one.id),
+        ).toEqual([3, -1, 4, 5]);
     });
 
     test("puts what is new behind what was ordered before", () => {
-        const fresh = [{ id: -1, kind: "rule" as const, route: "orders", name: "new", text: "", enabled: true }];
+        const fresh = [
+            { id: -1, kind: "rule" as const, route: "orders", name: "new", text: "", enabled: true },
+        ];
         const draft = { ...EMPTY, fresh, orders: { "rule:orders": [5, 4, 3] } };
-        expect(shownOf(book, draft).filter((one) => one.route === "orders").map((one) => one.id)).toEqual([5, 4, 3, -1]);
+        expect(
+            shownOf(book, draft)
+                .filter((one) => one.route === "orders")
+                .map((one) => one.id),
+        ).toEqual([5, 4, 3, -1]);
         expect(changesOf(book, draft).at(-1)).toMatchObject({ change: "create", name: "new", before: null });
     });
 
@@ -101,7 +123,9 @@ describe("a draft", () => {
         const later = { ...book, pieces: [limit, route, second, third] };
         expect(staleOf(later, draft).map(({ now }) => now)).toEqual([null]);
         const told = changesOf(later, asNew(draft, 3));
-        expect(told).toMatchObject([{ change: "create", kind: "rule", route: "orders", name: "create", text: "mine" }]);
+        expect(told).toMatchObject([
+            { change: "create", kind: "rule", route: "orders", name: "create", text: "mine" },
+        ]);
     });
 
     test("keeps its order when others come and go", () => {

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { fromUsage, isAhead, nameOf, ranked, rateOf, type Traffic, withSecond } from "../../src/logic/traffic";
+import {
+    fromUsage,
+    isAhead,
+    nameOf,
+    ranked,
+    rateOf,
+    type Traffic,
+    withSecond,
+} from "../../src/logic/traffic";
 
 const begun: Traffic = fromUsage({
     step_ms: 1000,

@@ -25,7 +25,11 @@ describe("the dictionaries", () => {
     });
 
     test("have no word that nothing says", async () => {
-        const sources = import.meta.glob("../../src/**/*.{ts,tsx}", { query: "?raw", import: "default", eager: true });
+        const sources = import.meta.glob("../../src/**/*.{ts,tsx}", {
+            query: "?raw",
+            import: "default",
+            eager: true,
+        });
         const text = Object.entries(sources)
             .filter(([path]) => !path.includes("/words/"))
             .map(([, source]) => source)
