@@ -9,15 +9,21 @@ CARGO_LOCKED := --locked
 BENCH :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench soak
+.PHONY: help run web test check bench soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build a release and watch a gateway limit its clients: tollgate demo
 	@scripts/setup build
+	@$(MAKE) --no-print-directory web || echo "== going on without the console; make web says what it takes"
 	@echo "== building a release; the first time takes a few minutes"
 	cargo run --release $(CARGO_LOCKED) -p tollgate-cli -- demo
+
+web: ## build the console, which the next build of the program has in it
+	@scripts/setup web
+	@echo "== building the console"
+	@cd web && npm run --silent build
 
 test: ## set up what is missing, then check, tests, loom and a quick benchmark
 	@scripts/test

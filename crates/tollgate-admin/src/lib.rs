@@ -9,6 +9,7 @@
 //! It knows no gateway and no Redis; it asks for what it shows.
 
 mod api;
+mod console;
 mod metrics;
 mod pages;
 mod server;
@@ -16,9 +17,8 @@ mod sketch;
 mod state;
 
 pub use api::{
-    Access, Asset, Doing, Events, Held, KeyAct, KeyError, Line, Naming, Needs, NoRandomness, Node,
-    OpenListener, Operated, Operation, Recorder, Refusal, Traffic, UpstreamServer, UpstreamState, Who,
-    fresh_token,
+    Access, Doing, Events, Held, KeyAct, KeyError, Line, Needs, NoRandomness, Node, OpenListener, Operated,
+    Operation, Recorder, Refusal, Traffic, UpstreamServer, UpstreamState, Who, fresh_token,
 };
 pub use metrics::{
     AnswerMeter, Counter, Family, Format, Gauge, Histogram, Meters, Outcome, Registry, RouteMeter, RuleMeter,

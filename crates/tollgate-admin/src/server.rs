@@ -5,8 +5,9 @@
 //! must not be what brings it down. Who may see which page is the pages' business (`api/gate.rs`).
 
 use crate::{
-    Access, Asset, Meters, Operated, Operation, Sketch, State, Traffic,
-    api::{self, Api, Peer, console, guarded::Guarded},
+    Access, Meters, Operated, Operation, Sketch, State, Traffic,
+    api::{self, Api, Peer, guarded::Guarded},
+    console::Console,
     pages::{self, Shown},
 };
 use axum::Router;
@@ -41,7 +42,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct Admin {
     shown: Shown,
     api: Option<Api>,
-    console: &'static [Asset],
+    console: Option<Console>,
     tls: Option<TlsAcceptor>,
 }
 
@@ -55,7 +56,7 @@ impl Admin {
     pub fn new(state: Arc<dyn State>, meters: Meters, sketch: Sketch) -> Self {
         let shown = Shown { state, meters, sketch, access: Access::local() };
         pages::ask_state(&shown);
-        Self { shown, api: None, console: &[], tls: None }
+        Self { shown, api: None, console: None, tls: None }
     }
 
     /// For those whom `access` lets in; whoever reaches it otherwise, which is for an address of this machine.
@@ -71,10 +72,10 @@ impl Admin {
         Self { api: Some(Api::new(program, &self.shown, traffic)), ..self }
     }
 
-    /// With a console, made of these files.
+    /// With the console, which stands on the API.
     #[must_use]
-    pub fn console(self, files: &'static [Asset]) -> Self {
-        Self { console: files, ..self }
+    pub fn console(self) -> Self {
+        Self { console: Some(Console), ..self }
     }
 
     /// Speaks TLS.
@@ -98,7 +99,7 @@ impl Admin {
         let pages = pages::add(Guarded::new(self.shown.access.clone()), &self.shown);
         let pages = api::add_login(pages, &self.shown.access);
         let pages = self.api.iter().fold(pages, |pages, api| api.add(pages));
-        if self.console.is_empty() { pages } else { console::add(pages, self.console) }
+        self.console.iter().fold(pages, |pages, console| console.add(pages))
     }
 
     /// Serves until the drain is over, and lets the [`Sketch`] fade meanwhile.

@@ -12,13 +12,12 @@
 //! | `keys.rs` | one key: looked at, reset, granted, banned |
 //! | `usage/`, `events.rs`, `sampler.rs` | what happens, over time and live |
 //! | `play/` | a limit and some traffic, to play with |
-//! | `openapi.rs`, `console.rs` | the document that describes it, and the console that shows it |
+//! | `openapi.rs` | the document that describes it; the console that shows it is `../console.rs` |
 
 mod access;
 pub(crate) mod asked;
 mod attempt;
 mod book;
-pub(crate) mod console;
 mod events;
 mod gate;
 pub(crate) mod guarded;
@@ -39,7 +38,6 @@ mod token;
 pub(crate) mod usage;
 
 pub use access::{Access, Line, Who};
-pub use console::{Asset, Naming};
 pub use events::{Events, Refusal};
 pub use gate::Needs;
 pub(crate) use gate::Peer;

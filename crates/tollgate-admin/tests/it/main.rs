@@ -1,6 +1,7 @@
 //! What is shown, as those see it who look.
 
 mod access;
+mod console;
 mod exposition;
 mod metrics;
 mod pages;

@@ -137,7 +137,7 @@ fn addresses(
     };
     vec![
         ("gateway", format!("http://{gateway}{}", taken(chosen))),
-        ("admin", format!("http://{admin}/metrics  /readyz  /v1/top{}", taken(chosen_admin))),
+        ("admin", format!("http://{admin}/  the console; /metrics  /readyz{}", taken(chosen_admin))),
         ("rules", format!("{}  (edit and save; gone at the end)", rules.display())),
         ("try", format!("curl -i -H 'x-api-key: you' http://{gateway}/orders/1")),
         ("many", format!("curl -s -H 'x-api-key: you' 'http://{gateway}/orders/[1-60]'")),

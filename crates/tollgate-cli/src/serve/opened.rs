@@ -148,8 +148,10 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
                 connections,
                 in_flight,
             };
-            let admin =
-                Admin::new(status, meters.clone(), sketch).api(Arc::new(controls), traffic).access(access);
+            let admin = Admin::new(status, meters.clone(), sketch)
+                .api(Arc::new(controls), traffic)
+                .console()
+                .access(access);
             open_admin(listener, admin, socket, &drain, &meters, &mut tasks)?;
         }
         let node = node_name(&addresses);
