@@ -12,6 +12,7 @@ mod file;
 mod log;
 mod replay;
 mod serve;
+mod telemetry;
 mod words;
 
 use args::{Args, Command};

@@ -1,9 +1,9 @@
-//! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log.
+//! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log, traces.
 
-use crate::words::limit_name;
+use crate::{log::Refusals, words::limit_name};
 use std::{sync::Arc, time::Duration};
 use tollgate_admin::{Histogram, KeyMeter, Meters, Outcome as Counted, RouteMeter, RuleMeter, Sketch};
-use tollgate_gateway::{Answered, Ledger, NoLedger, Ruled};
+use tollgate_gateway::{Answered, Ledger, NoLedger, Ruled, Tracer};
 use tollgate_rules::{
     Keyed, Program,
     enforce::{Outcome, Why},
@@ -18,12 +18,25 @@ pub(crate) enum Metrics {
 }
 
 impl Metrics {
-    pub(super) fn ledger(self, program: &Program, meters: &Meters, sketch: &Sketch) -> Arc<dyn Ledger> {
+    pub(super) fn ledger(
+        self,
+        program: &Program,
+        meters: &Meters,
+        sketch: &Sketch,
+        told: &Told,
+    ) -> Arc<dyn Ledger> {
         match self {
-            Self::Kept => Arc::new(Books::new(program, meters, sketch)),
+            Self::Kept => Arc::new(Books::new(program, meters, sketch, told.clone())),
             Self::Not => Arc::new(NoLedger),
         }
     }
+}
+
+/// Who is told of single requests, whatever rules are in force.
+#[derive(Clone)]
+pub(super) struct Told {
+    pub(super) refusals: Refusals,
+    pub(super) tracer: Option<Arc<dyn Tracer>>,
 }
 
 /// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
@@ -33,11 +46,11 @@ struct Books {
     none: RouteMeter,
     upstreams: Vec<Histogram>,
     keys: Vec<KeyMeter>,
-    refusals: crate::log::Refusals,
+    told: Told,
 }
 
 impl Books {
-    fn new(program: &Program, meters: &Meters, sketch: &Sketch) -> Self {
+    fn new(program: &Program, meters: &Meters, sketch: &Sketch, told: Told) -> Self {
         let file = program.file();
         let rules = program.rules().map(|entry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
@@ -50,14 +63,14 @@ impl Books {
             none: meters.route(""),
             upstreams: file.upstreams.iter().map(|upstream| meters.upstream(&upstream.name)).collect(),
             keys: keys.collect(),
-            refusals: crate::log::Refusals::new(file.log.refusals),
+            told,
         }
     }
 
     fn log_refusal(&self, ruled: &Ruled<'_>, rule: &str) {
         let route = ruled.found.route().map(|route| ruled.found.program().route(route).name.as_str());
         let request = ruled.found.request();
-        self.refusals.log(route.unwrap_or("-"), rule, request.method, ruled.found.path(), request.ip);
+        self.told.refusals.log(route.unwrap_or("-"), rule, request.method, ruled.found.path(), request.ip);
     }
 }
 
@@ -117,5 +130,9 @@ impl Ledger for Books {
         if let Some((upstream, took)) = answered.upstream {
             self.upstreams[upstream].observe(took);
         }
+    }
+
+    fn tracer(&self) -> Option<Arc<dyn Tracer>> {
+        self.told.tracer.clone()
     }
 }

@@ -43,7 +43,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let options = Options {
         watched: Some(watched),
         workers: args.workers,
-        access: file.log.access,
         metrics: if args.without_metrics { Metrics::Not } else { Metrics::Kept },
     };
     match store_of(&file.store)? {
@@ -58,7 +57,7 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
     options: Options,
     drain: Drain,
 ) -> Result<()> {
-    let opened = Opened::open(store, file, options, drain.clone()).await?;
+    let mut opened = Opened::open(store, file, options, drain.clone()).await?;
     for (name, address) in opened.addresses() {
         eprintln!("{name:<8} {address}");
     }
@@ -68,6 +67,7 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
         );
     }
     let drained = drain.run().await;
+    opened.flush().await;
     opened.join();
     if let Drained::Left(left) = drained {
         eprintln!("stopped with {left} connections still open after the deadline");

@@ -2,12 +2,13 @@
 
 use super::{
     answers::AnswerBooks,
-    books::Metrics,
+    books::{Metrics, Told},
     certificates,
     doors::{self, Doors},
     reload::Followers,
     state::{self, Status, Tell},
 };
+use crate::{log::Refusals, telemetry::Exporter};
 use anyhow::{Context, Result, anyhow};
 use std::{
     error::Error,
@@ -23,10 +24,7 @@ use tollgate::{Cells, Enter};
 use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings};
 use tollgate_net::{Contents, Drain, Listener, Phase, TlsFiles, Watcher};
-use tollgate_rules::{
-    Enforcer, RuleEntry, RuleFile,
-    model::{self, AccessLog},
-};
+use tollgate_rules::{Enforcer, RuleEntry, RuleFile, model};
 use tollgate_service::Desk;
 
 /// The drain itself knows when it is over.
@@ -38,8 +36,6 @@ pub(crate) struct Options {
     pub(crate) watched: Option<Watched>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
-    /// Whether every request is logged.
-    pub(crate) access: AccessLog,
     /// Whether metrics are kept.
     pub(crate) metrics: Metrics,
 }
@@ -59,6 +55,7 @@ pub(crate) struct Opened<S: Enter> {
     addresses: Vec<(&'static str, SocketAddr)>,
     doors: Doors,
     tasks: Vec<JoinHandle<()>>,
+    exporter: Exporter,
 }
 
 /// How many there are, by listener, when somebody asks.
@@ -73,7 +70,12 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch) = (Meters::new(), Sketch::new());
         let edition = enforcer.edition();
-        let ledger = options.metrics.ledger(edition.program(), &meters, &sketch);
+        let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
+        let file = edition.program().file();
+        let exporter = Exporter::begin(file.telemetry.as_ref(), &meters).context("telemetry")?;
+        let told = Told { refusals: Refusals::new(file.log), tracer: exporter.tracer() };
+        tasks.push(tokio::spawn(told.refusals.clone().count_left_out()));
+        let ledger = options.metrics.ledger(edition.program(), &meters, &sketch, &told);
         let answers = AnswerBooks::new(edition.program(), &named, &meters, &sketch);
         let desk = Desk::new(Arc::clone(&enforcer), Arc::new(answers));
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
@@ -86,7 +88,6 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             let (enforcer, door) = (Arc::clone(&enforcer), door.clone());
             Arc::new(Status::new(enforcer, drain.clone(), path, move || state::upstreams(&door.upstreams())))
         };
-        let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
         let (mut connections, mut in_flight): (Gauges, Gauges) = (Vec::new(), Vec::new());
         if let Some(listener) = &listen.gateway {
             let server = open_gateway(listener, &options, door.clone())?;
@@ -109,17 +110,23 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         }
         let metrics = options.metrics;
         let gateway = Some(door);
-        let followers = Followers { enforcer, gateway, desk, doors: named, metrics, meters, sketch, status };
+        let followers =
+            Followers { enforcer, gateway, desk, doors: named, metrics, meters, sketch, told, status };
         let followers = Arc::new(followers);
         if let Some(watched) = options.watched {
             tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
         }
-        Ok(Self { followers, addresses, doors, tasks })
+        Ok(Self { followers, addresses, doors, tasks, exporter })
     }
 
     /// Waits until everything has ended, which it does when the drain is over.
     pub(crate) fn join(mut self) {
         std::mem::take(&mut self.doors).join();
+    }
+
+    /// Sends the last spans, if there is anybody to send them to.
+    pub(crate) async fn flush(&mut self) {
+        self.exporter.end().await;
     }
 
     /// What is open, and where.
@@ -179,9 +186,7 @@ fn open_gateway<S: Enter + 'static>(
     settings.limits.head_timeout = listener.header_timeout;
     settings.limits.idle_timeout = listener.idle_timeout;
     settings.limits.body_timeout = listener.idle_timeout;
-    if options.access == AccessLog::On {
-        settings.observer = Some(Arc::new(crate::log::AccessLines));
-    }
+    settings.observer = Some(Arc::new(crate::log::AccessLines));
     Server::start(socket.into_std()?, settings, door).context("listen.gateway")
 }
 

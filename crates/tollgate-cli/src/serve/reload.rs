@@ -3,7 +3,7 @@
 use super::{
     Watched,
     answers::AnswerBooks,
-    books::Metrics,
+    books::{Metrics, Told},
     state::{Status, Tell},
 };
 use crate::{domains, file};
@@ -25,6 +25,7 @@ pub(super) struct Followers<S: Enter> {
     pub(super) metrics: Metrics,
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
+    pub(super) told: Told,
     pub(super) status: Arc<Status<S>>,
 }
 
@@ -67,10 +68,13 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         };
         self.enforcer.reload(rules).map_err(|error| error.to_string())?;
         let edition = self.enforcer.edition();
+        let log = edition.program().file().log;
+        crate::log::follow(log);
+        self.told.refusals.follow(log);
         let answers = AnswerBooks::new(edition.program(), &self.doors, &self.meters, &self.sketch);
         self.desk.keep_books(Arc::new(answers));
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
-            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch);
+            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch, &self.told);
             gateway.adopt(edition, prepared, ledger);
         }
         self.meters.reloaded();

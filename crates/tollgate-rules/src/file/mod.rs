@@ -14,6 +14,7 @@ mod names;
 mod pattern;
 mod route;
 mod settings;
+mod telemetry;
 mod time;
 mod upstream;
 mod warning;
@@ -123,6 +124,7 @@ fn file(root: &Cursor<'_>) -> Option<RuleFile> {
     let refusal =
         defaulted(fields.optional("refusal"), RefusalStyle::default(), |style| style.choice(&REFUSALS));
     let log = defaulted(fields.optional("log"), LogSettings::default(), settings::log);
+    let telemetry = defaulted(fields.optional("telemetry"), None, |it| telemetry::telemetry(it).map(Some));
     let limits = limits::limits(fields.optional("limits"));
     let upstreams = upstream::upstreams(fields.optional("upstreams"));
     let domains = domains::domains(fields.optional("domains"));
@@ -140,6 +142,7 @@ fn file(root: &Cursor<'_>) -> Option<RuleFile> {
         headers: headers?,
         refusal: refusal?,
         log: log?,
+        telemetry: telemetry?,
         limits: limits.into_limits()?,
         upstreams: upstreams.read?,
         domains: Domains::named(domains?),

@@ -6,15 +6,17 @@
 mod condition;
 mod rule;
 mod settings;
+mod telemetry;
 
 pub use condition::{Attribute, DailyTime, Instant, Matcher, PathPattern, Segment, TimeSpan, When};
 pub use rule::{
     Cost, Excess, HeaderCost, LimitSource, Missing, NamedLimit, Override, Reply, Route, Rule, RuleLimit,
 };
 pub use settings::{
-    AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogLevel, LogSettings, RefusalLog, RefusalStyle,
-    Server, StoreSettings, TlsFiles, Token, Upstream,
+    AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogFormat, LogLevel, LogSettings, RefusalLog,
+    RefusalStyle, Server, StoreSettings, TlsFiles, Token, Upstream,
 };
+pub use telemetry::{Parents, Telemetry};
 
 use crate::{domains::Domains, file::BadRules};
 use ipnet::IpNet;
@@ -37,6 +39,8 @@ pub struct RuleFile {
     pub refusal: RefusalStyle,
     /// What is logged.
     pub log: LogSettings,
+    /// Where traces are sent, if anywhere.
+    pub telemetry: Option<Telemetry>,
     /// Limits by name.
     pub limits: Vec<NamedLimit>,
     /// Where requests go.
@@ -60,6 +64,7 @@ impl Default for RuleFile {
             headers: HeaderStyle::default(),
             refusal: RefusalStyle::default(),
             log: LogSettings::default(),
+            telemetry: None,
             limits: Vec::new(),
             upstreams: Vec::new(),
             domains: Domains::default(),
