@@ -13,6 +13,7 @@ mod log;
 mod replay;
 mod serve;
 mod telemetry;
+mod top;
 mod words;
 
 use args::{Args, Command};
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Schema => check::schema(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Algorithms(args) => algorithms::run(&args),
     };
     match done {

@@ -69,6 +69,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let prepared = Prepared::first(&file)?;
         let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch) = (Meters::new(), Sketch::new());
+        enforcer.store().time_calls(meters.store());
         let edition = enforcer.edition();
         let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
         let file = edition.program().file();
