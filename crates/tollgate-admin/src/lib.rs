@@ -8,14 +8,21 @@
 //!
 //! It knows no gateway and no Redis; it asks for what it shows.
 
+mod api;
 mod metrics;
 mod pages;
 mod server;
 mod sketch;
 mod state;
 
+pub use api::{
+    Access, Asset, Doing, Events, Held, KeyAct, KeyError, Line, Naming, Needs, NoRandomness, Node,
+    OpenListener, Operated, Operation, Recorder, Refusal, Traffic, UpstreamServer, UpstreamState, Who,
+    fresh_token,
+};
 pub use metrics::{
     AnswerMeter, Counter, Family, Format, Gauge, Histogram, Meters, Outcome, Registry, RouteMeter, RuleMeter,
+    RuledMeter,
 };
 pub use server::Admin;
 pub use sketch::{Heavy, HeavyKey, KeyMeter, Ranking, Sketch};

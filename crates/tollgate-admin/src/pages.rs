@@ -2,21 +2,28 @@
 //!
 //! Pages only read. Those under `/v1` are JSON and keep their shape; a console is built on them.
 
-use crate::{Format, Heavy, Meters, Ranking, Sketch, State, StoreMode, Unexplained};
-use axum::{
-    Json, Router,
-    body::{self, Body},
-    extract::{Query, State as Extract, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
-    routing::{get, post},
+use crate::{
+    Access, Format, Heavy, Meters, Needs, Ranking, Sketch, State, StoreMode, Unexplained,
+    api::{
+        asked::{self, Asked},
+        guarded::Guarded,
+        problem::Problem,
+    },
 };
-use serde::{Deserialize, Serialize};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State as Extract},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::{task, time};
+use tokio::task;
+use tollgate_rules::model::Role;
 
-mod readiness;
+pub(crate) mod readiness;
 
 /// How many keys are told unless a number is asked for, and at most.
 const TOP: usize = 20;
@@ -28,29 +35,26 @@ pub(crate) struct Shown {
     pub(crate) state: Arc<dyn State>,
     pub(crate) meters: Meters,
     pub(crate) sketch: Sketch,
+    pub(crate) access: Access,
 }
 
-/// All pages. From now on the registry asks `state` for what it knows.
-pub(crate) fn pages(shown: Shown) -> Router {
-    ask_state(&shown);
-    Router::new()
-        .route("/healthz", get(async || "alive\n"))
-        .route("/readyz", get(readiness))
-        .route("/metrics", get(metrics))
-        .route("/v1/top", get(top))
-        .route("/v1/explain", post(explain))
-        .fallback(async || {
-            problem(StatusCode::NOT_FOUND, "there are /healthz, /readyz, /metrics, /v1/top and /v1/explain")
-        })
-        .method_not_allowed_fallback(async || {
-            let detail = "pages are for GET, and /v1/explain is for POST";
-            problem(StatusCode::METHOD_NOT_ALLOWED, detail)
-        })
-        .with_state(shown)
+/// Adds all pages.
+pub(crate) fn add(pages: Guarded, shown: &Shown) -> Guarded {
+    let viewer = Needs::Role(Role::Viewer);
+    pages
+        .page(Needs::Nobody, (Method::GET, "/healthz"), async || "alive\n", &())
+        .page(Needs::Nobody, (Method::GET, "/readyz"), readiness, shown)
+        .page(viewer, (Method::GET, "/metrics"), metrics, shown)
+        .page(viewer, (Method::GET, "/v1/top"), top, shown)
+        .page(viewer, (Method::POST, "/v1/explain"), explain, shown)
 }
 
-async fn readiness(Extract(shown): Extract<Shown>) -> Response {
-    let (ready, body) = readiness::told(&*shown.state);
+async fn readiness(Extract(shown): Extract<Shown>, request: Request) -> Response {
+    let (ready, mut body) = readiness::told(&*shown.state);
+    // Whoever has not said who they are learns whether to send traffic, and no more.
+    if shown.access.who_sent(&request).is_err() {
+        body = json!({ "ready": ready });
+    }
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
@@ -61,7 +65,8 @@ async fn metrics(Extract(shown): Extract<Shown>, headers: HeaderMap) -> Response
     // Thousands of rules are milliseconds of writing, for which no request should wait.
     let text = task::spawn_blocking(move || shown.meters.registry().text(format)).await;
     let Ok(text) = text else {
-        return problem(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written");
+        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written")
+            .into_response();
     };
     ([(header::CONTENT_TYPE, format.content_type()), (header::CACHE_CONTROL, "no-store")], text)
         .into_response()
@@ -71,55 +76,39 @@ async fn metrics(Extract(shown): Extract<Shown>, headers: HeaderMap) -> Response
 const QUESTION: usize = 256 * 1024;
 const SAID_WITHIN: Duration = Duration::from_secs(5);
 
-async fn explain(Extract(shown): Extract<Shown>, question: Body) -> Response {
-    let question = time::timeout(SAID_WITHIN, body::to_bytes(question, QUESTION)).await;
-    let question = match question.as_ref().map(|read| read.as_deref().map(str::from_utf8)) {
-        Ok(Ok(Ok(question))) => question,
-        _ => {
-            let detail = "the question must be a JSON object of at most 256 KiB, sent within 5 seconds";
-            return problem(StatusCode::BAD_REQUEST, detail);
-        }
-    };
+async fn explain(Extract(shown): Extract<Shown>, question: Body) -> Result<Response, Problem> {
+    let question = asked::read(question, QUESTION, SAID_WITHIN).await?;
+    let question =
+        str::from_utf8(&question).map_err(|_| Problem::asked_wrong("the question must be a JSON object"))?;
     let json = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     match shown.state.explain(question).await {
-        Ok(answer) => (json, answer).into_response(),
+        Ok(answer) => Ok((json, answer).into_response()),
         Err(why) => {
             let status = match why {
                 Unexplained::NotHere => StatusCode::NOT_FOUND,
                 Unexplained::Question(_) => StatusCode::BAD_REQUEST,
                 Unexplained::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             };
-            problem(status, &why.to_string())
+            Err(Problem::new(status, why.to_string()))
         }
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HowMany {
-    #[serde(default = "HowMany::usual")]
-    n: usize,
-}
-
-impl HowMany {
-    const fn usual() -> usize {
-        TOP
+async fn top(Extract(shown): Extract<Shown>, asked: Asked) -> Result<Response, Problem> {
+    asked.only(&["n"])?;
+    let expected = "a number from 1 to 500";
+    let n = asked.one("n", expected)?.unwrap_or(TOP);
+    if !(1..=TOP_MAX).contains(&n) {
+        return Err(Problem::asked_wrong(format!("n must be {expected}")));
     }
-}
-
-async fn top(Extract(shown): Extract<Shown>, how_many: Result<Query<HowMany>, QueryRejection>) -> Response {
-    let n = match how_many {
-        Ok(Query(HowMany { n })) if (1..=TOP_MAX).contains(&n) => n,
-        _ => return problem(StatusCode::BAD_REQUEST, "n, the only question here, is a number from 1 to 500"),
-    };
     let heavy = |ranking| shown.sketch.top(ranking, n).into_iter().map(told).collect::<Vec<_>>();
-    Json(json!({
+    Ok(Json(json!({
         "half_life_seconds": 60,
         "limited": heavy(Ranking::Refused),
         "used": heavy(Ranking::Used),
         "lost": shown.sketch.lost(),
     }))
-    .into_response()
+    .into_response())
 }
 
 #[derive(Serialize)]
@@ -154,13 +143,8 @@ fn short(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-fn problem(status: StatusCode, detail: &str) -> Response {
-    let title = status.canonical_reason().unwrap_or_default();
-    let body = json!({ "title": title, "status": status.as_u16(), "detail": detail });
-    (status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
-}
-
-fn ask_state(shown: &Shown) {
+/// From now on the registry asks the state for what it knows.
+pub(crate) fn ask_state(shown: &Shown) {
     let registry = shown.meters.registry();
     let state = Arc::clone(&shown.state);
     registry.ask_gauge("tollgate_keys", "Keys in the memory of this process.", &[], move || {

@@ -38,6 +38,10 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Print the JSON Schema of rule files, for editors.
     Schema,
+    /// Make a token for somebody who may look at the admin listener, and the line of the rule file that knows it.
+    ///
+    /// The token is shown once and kept nowhere: the file has its hash.
+    Token,
     /// Run recorded traffic through limits, on a clock of its own.
     ///
     /// Reads one JSON object a line and answers each with one. Time is what the lines say it is, so a day of traffic is

@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 use tollgate_net::Contents;
-use tollgate_rules::{Mistakes, RuleFile, parse_rules, read_rules};
+use tollgate_rules::{
+    Mistakes, RuleFile,
+    model::{Listener, User},
+    parse_rules, read_rules,
+};
 
 /// A rule file, and what it was read from.
 pub(crate) struct Loaded {
@@ -107,9 +111,15 @@ pub(crate) fn same_frame(old: &RuleFile, new: &RuleFile) -> Result<(), String> {
         ("admin", &old.listen.admin, &new.listen.admin),
     ];
     for (name, old, new) in listeners {
-        if old != new {
+        // Who may look at it is changed while it is open.
+        let new = new.clone().map(|new| Listener { users: users(old), ..new });
+        if *old != new {
             return Err(format!("listen.{name}: was changed, which takes a restart"));
         }
     }
     Ok(())
+}
+
+fn users(listener: &Option<Listener>) -> Vec<User> {
+    listener.as_ref().map(|listener| listener.users.clone()).unwrap_or_default()
 }

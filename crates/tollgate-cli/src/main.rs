@@ -13,6 +13,7 @@ mod log;
 mod replay;
 mod serve;
 mod telemetry;
+mod token;
 mod top;
 mod words;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Schema => check::schema(),
+        Command::Token => token::run(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Top(args) => top::run(&args),

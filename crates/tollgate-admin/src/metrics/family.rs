@@ -104,6 +104,11 @@ impl<M: Metric> Family<M> {
         entry.metric.clone()
     }
 
+    /// Every series, in the order of their labels. Whoever wants a new handle waits meanwhile, and nobody who counts.
+    pub(super) fn each(&self, mut tell: impl FnMut(&[Box<str>], &M)) {
+        self.hold().series.iter().for_each(|(labels, entry)| tell(labels, &entry.metric));
+    }
+
     fn hold(&self) -> MutexGuard<'_, All<M>> {
         self.0.all.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,6 +12,7 @@ pub struct Meters {
     registry: Registry,
     decisions: Family<Counter>,
     answers: Family<Counter>,
+    ruled: Family<Counter>,
     waits: Family<Histogram>,
     requests: Family<Counter>,
     upstreams: Family<Histogram>,
@@ -45,6 +46,12 @@ pub enum Outcome {
 pub struct RuleMeter {
     outcomes: [Counter; Outcome::ALL.len()],
     waits: Histogram,
+}
+
+/// What is counted of all requests, each once, whichever rules it met.
+#[derive(Clone, Debug)]
+pub struct RuledMeter {
+    outcomes: [Counter; Outcome::ALL.len()],
 }
 
 /// What is counted of one limit at one door that answers questions.
@@ -94,6 +101,11 @@ impl Meters {
                 "Questions about a limit that a door has answered, by the answer.",
                 &["door", "limit", "outcome"],
             ),
+            ruled: registry.counters(
+                "tollgate_ruled_total",
+                "Requests that rules decided, each once, by what became of them.",
+                &["outcome"],
+            ),
             waits: registry.histograms(
                 "tollgate_wait_seconds",
                 "How long requests waited for their turn.",
@@ -132,6 +144,12 @@ impl Meters {
         }
     }
 
+    /// The counters of all requests.
+    #[must_use]
+    pub fn ruled(&self) -> RuledMeter {
+        RuledMeter { outcomes: Outcome::ALL.map(|outcome| self.ruled.with(&[outcome.name()])) }
+    }
+
     /// The counters of one limit at one door. The limit is a name of the rule file, never what somebody sent.
     #[must_use]
     pub fn answers(&self, door: &str, limit: &str) -> AnswerMeter {
@@ -154,6 +172,32 @@ impl Meters {
     #[must_use]
     pub const fn store(&self) -> &Histogram {
         &self.store
+    }
+
+    /// How many requests were answered so far.
+    pub(crate) fn requests(&self) -> u64 {
+        let mut all = 0_u64;
+        self.requests.each(|_, counter| all = all.wrapping_add(counter.total()));
+        all
+    }
+
+    /// What every rule counted so far: route and rule, in order.
+    pub(crate) fn each_decision(&self, tell: impl FnMut([&str; 2], Outcome, u64)) {
+        each(&self.decisions, tell);
+    }
+
+    /// What every limit at every door counted so far: door and limit, in order.
+    pub(crate) fn each_answer(&self, tell: impl FnMut([&str; 2], Outcome, u64)) {
+        each(&self.answers, tell);
+    }
+
+    /// What all requests came to so far.
+    pub(crate) fn each_ruled(&self, mut tell: impl FnMut(Outcome, u64)) {
+        self.ruled.each(|labels, counter| {
+            if let Some(outcome) = labels.first().and_then(|name| Outcome::named(name)) {
+                tell(outcome, counter.total());
+            }
+        });
     }
 
     /// A changed file is in use. To be called when the old rules are dropped: series of rules that are gone and were never
@@ -185,6 +229,24 @@ impl Meters {
         self.registry.ask_gauge(name, help, &["listener"], move || labelled(connections()));
         let (name, help) = ("tollgate_in_flight", "Requests that are not answered yet, by listener.");
         self.registry.ask_gauge(name, help, &["listener"], move || labelled(in_flight()));
+    }
+}
+
+fn each(family: &Family<Counter>, mut tell: impl FnMut([&str; 2], Outcome, u64)) {
+    family.each(|labels, counter| {
+        if let [first, second, outcome] = labels
+            && let Some(outcome) = Outcome::named(outcome)
+        {
+            tell([first, second], outcome, counter.total());
+        }
+    });
+}
+
+impl RuledMeter {
+    /// The rules have decided a request.
+    #[inline]
+    pub fn count(&self, outcome: Outcome) {
+        self.outcomes[outcome as usize].increment();
     }
 }
 
@@ -246,6 +308,10 @@ impl Outcome {
         Self::Skip,
         Self::Error,
     ];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
 
     /// As it is called in labels.
     #[must_use]

@@ -29,5 +29,5 @@ pub use family::Family;
 pub use format::Format;
 pub use gauge::Gauge;
 pub use histogram::Histogram;
-pub use meters::{AnswerMeter, Meters, Outcome, RouteMeter, RuleMeter};
+pub use meters::{AnswerMeter, Meters, Outcome, RouteMeter, RuleMeter, RuledMeter};
 pub use registry::Registry;

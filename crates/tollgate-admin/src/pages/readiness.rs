@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use tollgate_net::Phase;
 
 /// Whether the node is ready, and what is told about it.
-pub(super) fn told(state: &dyn State) -> (bool, Value) {
+pub(crate) fn told(state: &dyn State) -> (bool, Value) {
     let mut components = Map::new();
     let mut ready = true;
     let mut add = |name: &str, condition: &Condition, more: Value| {

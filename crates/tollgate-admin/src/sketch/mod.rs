@@ -135,6 +135,14 @@ impl Sketch {
         top::top(&self.0, ranking, n)
     }
 
+    /// How busy one key is: refusals and units used a second, of late, at least so many. Nothing where it is not among the
+    /// busiest.
+    #[must_use]
+    pub fn rates(&self, limit: &str, key: Key<'_>) -> (f64, f64) {
+        let known = hold(&self.0.limits).by_id.values().find(|it| &*it.name == limit).map(|it| it.id);
+        known.map_or((0.0, 0.0), |limit| top::rates(&self.0, self.0.print(limit, key)))
+    }
+
     /// Updates that found every shard busy, since it was made.
     #[must_use]
     pub fn lost(&self) -> u64 {

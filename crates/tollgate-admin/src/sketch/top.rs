@@ -82,6 +82,21 @@ fn look_up(inner: &Inner, ranking: Ranking, print: u64, per_second: f64) -> Opti
     })
 }
 
+/// Refusals and units used a second of one key.
+pub(super) fn rates(inner: &Inner, print: u64) -> (f64, f64) {
+    let mut known = [0.0; Ranking::ALL.len()];
+    for shard in &inner.shards {
+        let summaries = hold(&shard.0);
+        known
+            .iter_mut()
+            .zip(summaries.iter())
+            .for_each(|(known, summary)| *known += summary.bounds(print).least);
+    }
+    let per_second = per_second(inner.fades.load(Relaxed));
+    let of = |ranking: Ranking| (known[ranking as usize] * per_second * 1000.0).round() / 1000.0;
+    (of(Ranking::Refused), of(Ranking::Used))
+}
+
 /// What a faded count is to be multiplied with for a rate: a steady stream of one a fade is worth
 /// `1 + keep + keep^2 + ... + keep^fades` by now.
 fn per_second(fades: u64) -> f64 {

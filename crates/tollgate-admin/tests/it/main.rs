@@ -1,5 +1,6 @@
 //! What is shown, as those see it who look.
 
+mod access;
 mod exposition;
 mod metrics;
 mod pages;

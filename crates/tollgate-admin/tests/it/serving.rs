@@ -43,7 +43,7 @@ async fn health_flips_before_anything_closes_and_is_told_to_the_end() {
 
     // One who keeps a connection open and says nothing does not hold it up.
     let mut idle = site.connect().await;
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it reads");
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("it reads");
     let mut first = [0; 12];
     idle.read_exact(&mut first).await.expect("it answers");
     assert_eq!(&first, b"HTTP/1.1 200");
@@ -86,7 +86,7 @@ async fn beyond_its_ceiling_connections_are_closed_and_room_comes_back() {
     let mut idle = Vec::new();
     for _ in 0..256 {
         let mut stream = site.connect().await;
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it reads");
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("it reads");
         let mut first = [0; 12];
         timeout(LONG, stream.read_exact(&mut first)).await.expect("in time").expect("it answers");
         idle.push(stream);
@@ -100,8 +100,9 @@ async fn beyond_its_ceiling_connections_are_closed_and_room_comes_back() {
     let again = async {
         loop {
             let mut stream = site.connect().await;
-            let asked =
-                stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+            let asked = stream
+                .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                .await;
             let mut answer = Vec::new();
             if asked.is_ok() && stream.read_to_end(&mut answer).await.is_ok() && !answer.is_empty() {
                 return answer;
@@ -132,7 +133,7 @@ async fn it_speaks_tls_where_that_is_asked_for() {
         .with_no_client_auth();
     let name = ServerName::try_from("localhost").expect("a name");
     let stream = TlsConnector::from(Arc::new(config)).connect(name, site.connect().await).await;
-    let request = "GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let request = "GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     assert_eq!(ask(stream.expect("trusted"), request).await.status, 200);
 
     let mut plain = site.connect().await;

@@ -13,7 +13,8 @@ use tokio::{
     task::JoinHandle,
 };
 use tollgate_admin::{
-    Admin, Component, Explaining, Meters, RulesState, Sketch, State, StoreMode, StoreState, Unexplained,
+    Admin, Component, Explaining, Meters, Operation, RulesState, Sketch, State, StoreMode, StoreState,
+    Unexplained,
 };
 use tollgate_net::{Drain, DrainTimes, Listener, Phase};
 
@@ -59,6 +60,7 @@ pub(crate) struct Site {
     pub(crate) meters: Meters,
     pub(crate) sketch: Sketch,
     pub(crate) serving: JoinHandle<()>,
+    pub(crate) operations: Vec<Operation>,
 }
 
 impl Site {
@@ -89,20 +91,21 @@ impl Site {
         let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), backlog).expect("a free port");
         let address = listener.address();
         let admin = change(Admin::new(Arc::clone(&told) as _, meters.clone(), sketch.clone()));
+        let operations = admin.operations();
         let serving = tokio::spawn(admin.serve(listener, told.drain.clone()));
-        Self { address, told, meters, sketch, serving }
+        Self { address, told, meters, sketch, serving, operations }
     }
 
     /// GET, on a connection of its own.
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
     }
 
     /// POST, on a connection of its own.
     pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
         let length = body.len();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
         );
         self.ask(&(head + body)).await
     }

@@ -59,7 +59,11 @@ fn frame(view: &View, width: u16, height: u16) -> String {
     let lines = terminal.backend().to_string();
     // Wide letters are told of at the end of their line.
     let drawn = |line: &'_ str| line.split("\" Hidden by").next().unwrap_or_default().to_owned();
-    lines.lines().map(|line| drawn(line).trim_matches('"').trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    lines
+        .lines()
+        .map(|line| drawn(line).trim_matches('"').trim_end().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn press(view: &mut View, code: KeyCode) -> Next {

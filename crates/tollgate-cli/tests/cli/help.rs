@@ -24,6 +24,8 @@ fn overall() {
       schema      Print the JSON Schema of rule files, for editors
       replay      Run recorded traffic through limits, on a clock of its own
       demo        Watch a gateway limit its clients: everything is built in, nothing else is needed
+      top         Watch a running server: who passes, waits and is refused, by which rule, and which
+                  keys are busiest
       algorithms  Watch every algorithm meet the same traffic, side by side
       help        Print this message or the help of the given subcommand(s)
 

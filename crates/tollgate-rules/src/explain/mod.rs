@@ -170,7 +170,7 @@ impl Program {
                     .iter()
                     .map(|charge| self.charge_report(found, entry.rule, charge))
                     .collect(),
-                excess: self.excess_words(&entry.rule.excess),
+                excess: self.excess_in_words(&entry.rule.excess),
                 on_failure: entry.rule.on_failure.map(|policy| format!("{policy:?}").to_lowercase()),
             }
         } else if entry.rule.enabled {
@@ -217,7 +217,9 @@ impl Program {
         ChargeReport { limit: name.clone(), algorithm: limit.name().to_owned(), key, cost, override_for }
     }
 
-    fn excess_words(&self, excess: &Excess) -> String {
+    /// What becomes of requests that find no room, in words.
+    #[must_use]
+    pub fn excess_in_words(&self, excess: &Excess) -> String {
         match excess {
             Excess::Reject(None) => "reject".to_owned(),
             Excess::Reject(Some(reply)) => format!("reject with {}", reply.status.as_u16()),

@@ -27,6 +27,13 @@ impl std::fmt::Display for Attribute {
     }
 }
 
+/// In words.
+impl std::fmt::Display for When {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&condition(self))
+    }
+}
+
 /// A value, fit for a line on a terminal: what could end it or hide in it is escaped, and it is not endless.
 pub(super) fn value(text: &str) -> String {
     const LONGEST: usize = 80;

@@ -1,5 +1,6 @@
 //! What is opened: an address for each door, and how much is taken there.
 
+use super::users;
 use crate::{
     decode::{Cursor, shorten},
     limit::{defaulted, duration},
@@ -42,6 +43,8 @@ fn listener(here: &Cursor<'_>) -> Option<Listener> {
     let tls = defaulted(fields.optional("tls"), None, |tls| self::tls(tls).map(Some));
     let tokens = defaulted(fields.optional("tokens"), Vec::new(), tokens);
     let open = defaulted(fields.optional("open"), false, Cursor::switch);
+    let users = defaulted(fields.optional("users"), Vec::new(), users::users);
+    let proxied = defaulted(fields.optional("proxied"), false, Cursor::switch);
     let default = Listener::on(SocketAddr::from(([127, 0, 0, 1], 0)));
     let max_connections =
         defaulted(fields.optional("max_connections"), default.max_connections, Cursor::positive);
@@ -59,6 +62,8 @@ fn listener(here: &Cursor<'_>) -> Option<Listener> {
         tls: tls?,
         tokens: tokens?,
         open: open?,
+        users: users?,
+        proxied: proxied?,
         max_connections: max_connections?,
         max_in_flight: max_in_flight?,
         backlog: backlog?,
@@ -80,6 +85,13 @@ fn guarded(name: &str, here: &Cursor<'_>, listener: &Listener) -> Option<()> {
         here.mistake_without_values(
             "is open to other machines: give it `tokens: [ \"${NAME}\" ]`, or say `open: true` if whoever reaches it may ask",
         );
+        return None;
+    }
+    if name == "admin" {
+        return users::guarded(here, listener);
+    }
+    if !listener.users.is_empty() || listener.proxied {
+        here.mistake_without_values("has no users: only `admin` does");
         return None;
     }
     Some(())

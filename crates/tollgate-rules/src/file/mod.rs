@@ -17,6 +17,7 @@ mod settings;
 mod telemetry;
 mod time;
 mod upstream;
+mod users;
 mod warning;
 
 pub use pattern::PatternError;

@@ -14,7 +14,7 @@ pub use rule::{
 };
 pub use settings::{
     AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogFormat, LogLevel, LogSettings, RefusalLog,
-    RefusalStyle, Server, StoreSettings, TlsFiles, Token, Upstream,
+    RefusalStyle, Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
 };
 pub use telemetry::{Parents, Telemetry};
 

@@ -29,6 +29,10 @@ pub struct Listener {
     pub tokens: Vec<Token>,
     /// Whether everybody may come, also from other machines and without a word.
     pub open: bool,
+    /// Who may look at the admin listener; whoever reaches it where there are none.
+    pub users: Vec<User>,
+    /// Whether a proxy in front of it has the TLS that it does not have itself.
+    pub proxied: bool,
     /// Connections at once; more wait to be accepted.
     pub max_connections: u32,
     /// Requests at once over the whole listener; more are answered 503.
@@ -54,6 +58,8 @@ impl Listener {
             tls: None,
             tokens: Vec::new(),
             open: false,
+            users: Vec::new(),
+            proxied: false,
             max_connections: 10_000,
             max_in_flight: 2_000,
             backlog: 1024,
@@ -72,6 +78,53 @@ pub struct Token(pub String);
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token")
+    }
+}
+
+/// Somebody who may look at the admin listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// What the audit log calls them.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// The hash of the token that they show.
+    pub token: TokenHash,
+}
+
+/// What somebody may do: each may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Look.
+    Viewer,
+    /// Also switch, reset, grant and ban.
+    Operator,
+    /// Also change the rules.
+    Admin,
+}
+
+impl Role {
+    /// All of them, the least first.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+
+    /// As it is called in files and answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// The SHA-256 of a token. It is never printed: a short token could be found by trying.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TokenHash(pub [u8; 32]);
+
+impl std::fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenHash")
     }
 }
 

@@ -155,6 +155,17 @@ pub(crate) static LISTENER: Shape = Shape {
             "false",
             "Lets `http`, `grpc` and `resp` listen beyond this machine without a token",
         ),
+        Key::optional(
+            "users",
+            Kind::List(&Mapping(&USER)),
+            "Who may look at `admin`, and do what there. Without any, whoever is on this machine may do everything",
+        ),
+        Key::defaulted(
+            "proxied",
+            Switch,
+            "false",
+            "Lets `admin` listen beyond this machine without TLS, since a proxy in front of it has that",
+        ),
         Key::defaulted("max_connections", Positive, "10000", "Connections at once; more wait to be accepted"),
         Key::defaulted("max_in_flight", Positive, "2000", "Requests at once; more are answered 503"),
         Key::defaulted(
@@ -171,6 +182,29 @@ pub(crate) static LISTENER: Shape = Shape {
             Duration,
             "75s",
             "How long a connection may lie idle, between requests or in a body",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+/// Somebody who may look at the admin listener.
+pub(crate) static USER: Shape = Shape {
+    name: "user",
+    about: "Somebody who may look at the admin listener, and do there what the role allows.",
+    example: "{ name: ann, role: operator, token: \"sha256:...\" }",
+    keys: &[&[
+        Key::required("name", Text("name"), "ann", "What the audit log calls them"),
+        Key::required(
+            "role",
+            Word(&["viewer", "operator", "admin"]),
+            "viewer",
+            "`viewer` looks; `operator` also switches, resets, grants and bans; `admin` also changes the rules",
+        ),
+        Key::required(
+            "token",
+            Text("hash of a token"),
+            "\"sha256:...\"",
+            "The hash of the token they show; `tollgate token` makes both",
         ),
     ]],
     exactly_one: &[],

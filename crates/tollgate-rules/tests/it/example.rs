@@ -44,6 +44,8 @@ fn settings() {
         tls: Some(TlsFiles { cert: PathBuf::from("cert.pem"), key: PathBuf::from("key.pem") }),
         tokens: Vec::new(),
         open: false,
+        users: Vec::new(),
+        proxied: false,
         max_connections: 5000,
         max_in_flight: 1000,
         backlog: 512,

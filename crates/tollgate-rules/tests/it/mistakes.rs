@@ -267,6 +267,40 @@ fn doors_that_would_be_open_to_the_world() {
 }
 
 #[test]
+fn an_admin_listener_that_would_be_open_to_the_world() {
+    let hash = "sha256:".to_owned() + &"0a".repeat(32);
+    let ann = format!("{{ name: ann, role: admin, token: \"{hash}\" }}");
+    let told = [
+        "listen: { admin: 0.0.0.0:9090 }".to_owned(),
+        format!("listen: {{ admin: {{ address: 10.0.0.1:9090, users: [ {ann} ] }} }}"),
+        format!("listen: {{ admin: {{ address: 127.0.0.1:9090, users: [ {ann}, {ann} ] }} }}"),
+        "listen: { admin: { address: 127.0.0.1:9090, users: [ { name: \"\", role: root, token: hunter2 } ] } }"
+            .to_owned(),
+        "listen: { gateway: { address: 127.0.0.1:8080, proxied: true } }".to_owned(),
+    ]
+    .map(|text| mistakes(&text));
+    assert_snapshot!(told.join("\n"), @r#"
+    2:18: listen.admin: is open to other machines: give it `users`, each with a token (`tollgate token` makes one), or a loopback address
+    2:18: listen.admin: would take tokens in clear text from other machines: give it `tls: { cert: ..., key: ... }`, or say `proxied: true` if a proxy in front of it does that
+    2:164: listen.admin.users[1]: has the name of another: each needs its own
+    2:62: listen.admin.users[0].name: must be a name of up to 64 letters
+    2:72: listen.admin.users[0].role: must be one of `viewer`, `operator`, `admin`; read "root"
+    2:85: listen.admin.users[0].token: must be `sha256:` and 64 hexadecimal digits; `tollgate token` prints a token and this line for it
+    2:20: listen.gateway: has no users: only `admin` does
+    "#);
+    let tls = "tls: { cert: c, key: k }";
+    for settings in [
+        "address: 127.0.0.1:9090".to_owned(),
+        format!("address: 0.0.0.0:9090, users: [ {ann} ], {tls}"),
+        format!("address: 0.0.0.0:9090, users: [ {ann} ], proxied: true"),
+        format!("address: \"[::1]:9090\", users: [ {ann} ]"),
+    ] {
+        let text = format!("version: 1\nlisten: {{ admin: {{ {settings} }} }}");
+        parse_rules(&text, |_| None).unwrap();
+    }
+}
+
+#[test]
 fn names_and_places() {
     let long = "x".repeat(129);
     let told = [

@@ -1,0 +1,120 @@
+//! What is asked, read strictly: a query with known names, or a JSON body that is short, comes in time and has the shape
+//! that is expected.
+
+use super::problem::Problem;
+use axum::{
+    body::{self, Body},
+    extract::{FromRequest, FromRequestParts, Request},
+};
+use http::{HeaderMap, StatusCode, header, request::Parts};
+use serde::de::DeserializeOwned;
+use std::{str::FromStr, time::Duration};
+use tokio::time;
+
+/// A whole rule file with thousands of rules, and some.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+/// How long a body may take.
+const SAID_WITHIN: Duration = Duration::from_secs(10);
+
+/// A JSON body.
+pub(crate) struct Said<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Said<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            let detail = "the body must be JSON, and say so: content-type: application/json";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let bytes = read(request.into_body(), LONGEST, SAID_WITHIN).await?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
+            // Serde shows what it read, which may be a token; where it stands is enough.
+            let what = match error.classify() {
+                serde_json::error::Category::Data => shape(&error.to_string()),
+                _ => "it is no JSON".to_owned(),
+            };
+            Problem::asked_wrong(format!(
+                "the body: {what} (line {}, column {})",
+                error.line(),
+                error.column()
+            ))
+        })
+    }
+}
+
+/// What serde says of a shape, but for the value it quotes.
+fn shape(message: &str) -> String {
+    let message = message.split(" at line ").next().unwrap_or_default();
+    match message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: ")) {
+        Some(rest) => match rest.rsplit_once(", expected ") {
+            Some((_, expected)) => format!("expected {expected}"),
+            None => "a value is of the wrong kind".to_owned(),
+        },
+        None => message.to_owned(),
+    }
+}
+
+/// All of a body, if it is short and comes in time.
+pub(crate) async fn read(body: Body, longest: usize, within: Duration) -> Result<body::Bytes, Problem> {
+    let too_long = || {
+        let detail = format!("the body must be at most {} KiB", longest / 1024);
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    };
+    match time::timeout(within, body::to_bytes(body, longest)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(too_long()),
+        Err(_) => {
+            let detail = format!("the body must come within {} seconds", within.as_secs());
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
+        }
+    }
+}
+
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+/// What stands behind the question mark.
+pub(crate) struct Asked(Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Asked {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let query = parts.uri.query().unwrap_or_default();
+        Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
+    }
+}
+
+impl Asked {
+    /// Refuses names that mean nothing here.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(_) if known.is_empty() => Err(Problem::asked_wrong("nothing is asked of this page")),
+            Some(_) => {
+                Err(Problem::asked_wrong(format!("what can be asked of this page: {}", known.join(", "))))
+            }
+        }
+    }
+
+    /// All of this name, in order.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The only one of this name, if there is one.
+    pub(crate) fn one<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, Problem> {
+        let mut all = self.all(name);
+        let (first, second) = (all.next(), all.next());
+        let Some(text) = first else { return Ok(None) };
+        match text.parse() {
+            Ok(value) if second.is_none() => Ok(Some(value)),
+            _ => Err(Problem::asked_wrong(format!("{name} must be {expected}"))),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `/v1/book`, `/v1/changes`, `/v1/switch`, `/v1/audit`: the rules as they are kept, and their changes.
+//!
+//! A change is judged before it is written, and in force on this node before it is answered. Changes here come one after the
+//! other, so that what is answered is what is in force.
+
+use super::{
+    Api,
+    access::Who,
+    asked::{Asked, Said},
+    problem::Problem,
+};
+use axum::{Extension, Json, extract::State};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::{Mutex, PoisonError};
+use tollgate_book::{Book, BookError, Change, Wrong};
+use tollgate_rules::RuleFile;
+
+/// Changes at a time.
+const MOST: usize = 1000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Changes {
+    changes: Vec<Change>,
+}
+
+impl Changes {
+    pub(super) fn checked(self) -> Result<Vec<Change>, Problem> {
+        match self.changes.len() {
+            1..=MOST => Ok(self.changes),
+            _ => Err(Problem::asked_wrong(format!("changes must be a list of 1 to {MOST} changes"))),
+        }
+    }
+}
+
+pub(super) async fn book(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
+    asked.only(&[])?;
+    let book = api.program.keeper().read().await.map_err(refused)?;
+    Ok(Json(told(&api, &book)))
+}
+
+pub(super) async fn change(
+    State(api): State<Api>,
+    Extension(who): Extension<Who>,
+    Said(changes): Said<Changes>,
+) -> Result<Json<Value>, Problem> {
+    let book = publish(&api, &who, &changes.checked()?).await?;
+    Ok(Json(told(&api, &book)))
+}
+
+pub(super) async fn check(
+    State(api): State<Api>,
+    Said(changes): Said<Changes>,
+) -> Result<Json<Value>, Problem> {
+    let mistakes = match draft(&api, &changes.checked()?).await? {
+        Ok(_) => Vec::new(),
+        Err(mistakes) => mistakes,
+    };
+    Ok(Json(json!({ "mistakes": mistakes })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Switch {
+    enabled: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SwitchRule {
+    #[serde(default)]
+    route: Option<String>,
+    rule: String,
+    enabled: bool,
+}
+
+pub(super) async fn switch(
+    State(api): State<Api>,
+    Extension(who): Extension<Who>,
+    Said(Switch { enabled }): Said<Switch>,
+) -> Result<Json<Value>, Problem> {
+    publish(&api, &who, &[Change::Switch { enabled }]).await?;
+    Ok(Json(json!({ "enabled": enabled })))
+}
+
+pub(super) async fn switch_rule(
+    State(api): State<Api>,
+    Extension(who): Extension<Who>,
+    Said(SwitchRule { route, rule, enabled }): Said<SwitchRule>,
+) -> Result<Json<Value>, Problem> {
+    publish(&api, &who, &[Change::SwitchRule { route, rule, enabled }]).await?;
+    Ok(Json(json!({ "enabled": enabled })))
+}
+
+pub(super) async fn audit(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
+    asked.only(&["before", "n"])?;
+    let before = asked.one("before", "the number of an entry")?;
+    let n: usize = asked.one("n", "a number from 1 to 500")?.unwrap_or(50);
+    if !(1..=500).contains(&n) {
+        return Err(Problem::asked_wrong("n must be a number from 1 to 500"));
+    }
+    let entries = api.program.keeper().history(before, n).await.map_err(refused)?;
+    Ok(Json(json!({ "entries": entries })))
+}
+
+/// Writes changes down, and puts them in force here.
+async fn publish(api: &Api, who: &Who, changes: &[Change]) -> Result<Book, Problem> {
+    let _one = api.changing.lock().await;
+    let judge = |book: &Book| api.program.judge(book).map(|_: RuleFile| ());
+    let book = api.program.keeper().change(changes, &who.name, &judge).await.map_err(refused)?;
+    api.program.take(&book).await.map_err(|why| {
+        let detail = format!("it is written down, and not in force on this node: {why}");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    })?;
+    api.events.rules(&book.revision, Some(&who.name));
+    Ok(book)
+}
+
+/// The rules that there would be after these changes, or what is wrong with them. Nothing is written, and nobody asks
+/// whether somebody else was faster.
+///
+/// Only a keeper knows how changes are made, so it is asked to make them, and the judge who has seen the draft says no.
+pub(super) async fn draft(api: &Api, changes: &[Change]) -> Result<Result<RuleFile, Vec<Wrong>>, Problem> {
+    let keeper = api.program.keeper();
+    let mut changes = changes.to_vec();
+    let book = keeper.read().await.map_err(refused)?;
+    for change in &mut changes {
+        if let Change::Edit { id, version, .. }
+        | Change::Enable { id, version, .. }
+        | Change::Move { id, version, .. }
+        | Change::Delete { id, version } = change
+            && let Some(piece) = book.pieces.iter().find(|piece| piece.id == *id)
+        {
+            *version = piece.version;
+        }
+    }
+    let seen = Mutex::new(None);
+    let judge = |book: &Book| {
+        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(api.program.judge(book));
+        Err(Vec::new())
+    };
+    let result = keeper.change(&changes, "nobody", &judge).await;
+    match (seen.into_inner().unwrap_or_else(PoisonError::into_inner), result) {
+        (Some(judged), _) => Ok(judged),
+        // Nothing would change, or it could not come to a draft.
+        (None, Ok(book)) => Ok(api.program.judge(&book)),
+        (None, Err(BookError::Wrong(mistakes))) => Ok(Err(mistakes)),
+        (None, Err(why)) => Err(refused(why)),
+    }
+}
+
+fn told(api: &Api, book: &Book) -> Value {
+    let source = api.program.keeper().source();
+    json!({ "revision": book.revision, "enabled": book.enabled, "source": source, "pieces": book.pieces })
+}
+
+/// What a keeper says no with.
+pub(super) fn refused(why: BookError) -> Problem {
+    let detail = why.to_string();
+    match why {
+        BookError::Stale(stale) => Problem::new(StatusCode::CONFLICT, detail).with("stale", json!(stale)),
+        BookError::Wrong(mistakes) => {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with("mistakes", json!(mistakes))
+        }
+        BookError::Refused(_) => Problem::new(StatusCode::FORBIDDEN, detail),
+        _ => Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+    }
+}

@@ -1,0 +1,11 @@
+//! `/v1/openapi.json`: what can be asked, described for programs. The same text is `docs/openapi-admin.json`.
+
+use axum::response::IntoResponse;
+use http::header;
+
+/// The document.
+pub(super) const DOCUMENT: &str = include_str!("../../../../docs/openapi-admin.json");
+
+pub(super) async fn document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT)
+}
