@@ -41,7 +41,8 @@ up, down    scroll the rules              g    back to the first
 ?           this
 
 passed, delayed and refused are a second, over the last 5;
-a curve is the last seconds, newest on the right";
+a curve is the last seconds, newest on the right, each drawn
+as high as its own largest";
 
 impl Paint {
     fn of(self, colour: Color) -> Style {
@@ -215,7 +216,7 @@ impl View {
 
 fn help(frame: &mut Frame<'_>) {
     let area = frame.area();
-    let (width, height) = (66.min(area.width), 13.min(area.height));
+    let (width, height) = (66.min(area.width), 14.min(area.height));
     let place =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     frame.render_widget(Clear, place);
