@@ -1,6 +1,6 @@
 //! What Tollgate's tests share: real servers on free ports, and faults between them and us.
 //!
-//! Nothing here pretends to be Redis, or nginx. A test starts the real server (alone, behind sentinels, or as a cluster), does to
+//! Nothing here pretends to be Redis, nginx, MariaDB or PostgreSQL. A test starts the real server (alone, behind sentinels, or as a cluster), does to
 //! it what happens to servers (kill, freeze, restart, fail over, move a slot), and puts a [`Proxy`] in between for what
 //! happens to bytes. [`Arrivals`] are requests at given times, played to [`Nginx`] or to what is measured against it, with
 //! an [`Upstream`] behind. All of it lives on 127.0.0.1 and ends with the value that stands for it, or at the latest with the
@@ -12,6 +12,7 @@ mod arrivals;
 mod backstage;
 mod cluster;
 mod connection;
+mod database;
 mod directory;
 mod envoy;
 mod eventually;
@@ -33,6 +34,7 @@ mod upstream;
 pub use arrivals::{Answered, Arrival, Arrivals, Difference, Fate, Seen};
 pub use cluster::Cluster;
 pub use connection::Connection;
+pub use database::DatabaseServer;
 pub use envoy::{Envoy, envoy_clients};
 pub use eventually::eventually;
 pub use fuzz::{Fuzz, Random};

@@ -29,6 +29,19 @@ pub(crate) enum Ending {
     Kill,
     /// Asked, since it has children that it would leave behind if it were killed.
     Ask,
+    /// Interrupted: asked likewise, by the signal after which PostgreSQL does not wait for its clients.
+    Interrupt,
+}
+
+impl Ending {
+    /// The signal, and what `setpriv` calls it.
+    const fn signal(self) -> (Signal, &'static str) {
+        match self {
+            Self::Kill => (Signal::KILL, "KILL"),
+            Self::Ask => (Signal::TERM, "TERM"),
+            Self::Interrupt => (Signal::INT, "INT"),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -46,10 +59,20 @@ impl Process {
 
     /// Starts a program that is ended in this way.
     pub(crate) fn start_to_end_by(ending: Ending, program: &str, prepare: impl FnOnce(&mut Command)) -> Self {
+        Self::start_as(None, ending, program, prepare)
+    }
+
+    /// Starts a program as another user: some servers refuse to run as root.
+    pub(crate) fn start_as(
+        user: Option<&str>,
+        ending: Ending,
+        program: &str,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Self {
         let mut command = if has_setpriv() {
-            let signal = if ending == Ending::Ask { "TERM" } else { "KILL" };
             let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", signal, program]);
+            command.args(user.map(as_user).unwrap_or_default());
+            command.args(["--pdeathsig", ending.signal().1, program]);
             command
         } else {
             Command::new(program)
@@ -101,8 +124,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.ending == Ending::Ask && !self.has_ended() {
-            self.signal(Signal::TERM);
+        if self.ending != Ending::Kill && !self.has_ended() {
+            self.signal(self.ending.signal().0);
             let asked = Instant::now();
             while !self.has_ended() && asked.elapsed() < END_WITHIN {
                 thread::sleep(Duration::from_millis(1));
@@ -127,6 +150,11 @@ fn starter() -> &'static Sender<Order> {
         thread::Builder::new().name("testkit-starter".into()).spawn(run).expect("a thread can be started");
         orders
     })
+}
+
+/// The words that make `setpriv` somebody else.
+pub(crate) fn as_user(user: &str) -> Vec<String> {
+    vec![format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]
 }
 
 fn has_setpriv() -> bool {

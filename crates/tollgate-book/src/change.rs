@@ -9,42 +9,73 @@ use serde::{Deserialize, Serialize};
 pub enum Change {
     /// A new piece, in front of another of its kind, or last.
     Create {
+        /// What it is.
         kind: Kind,
+        /// Of a rule: whose; of every route where none is named.
         #[serde(default)]
         route: Option<String>,
+        /// Its name.
         name: String,
+        /// What it says, in YAML.
         text: String,
+        /// Whether it is on.
         #[serde(default = "on")]
         enabled: bool,
+        /// In front of which; last where none is named.
         #[serde(default)]
         before: Option<PieceId>,
     },
     /// Another text, and another name where one is given. A route takes its rules along.
     Edit {
+        /// Which piece.
         id: PieceId,
+        /// The version that the change was made on.
         version: i64,
+        /// Its new name.
         #[serde(default)]
         name: Option<String>,
+        /// Its new text.
         text: String,
     },
     /// On or off.
-    Enable { id: PieceId, version: i64, enabled: bool },
+    Enable {
+        /// Which piece.
+        id: PieceId,
+        /// The version that the change was made on.
+        version: i64,
+        /// Whether it is on from now.
+        enabled: bool,
+    },
     /// In front of another of its kind, or last.
     Move {
+        /// Which piece.
         id: PieceId,
+        /// The version that the change was made on.
         version: i64,
+        /// In front of which; last where none is named.
         #[serde(default)]
         before: Option<PieceId>,
     },
     /// Gone; a route takes its rules along.
-    Delete { id: PieceId, version: i64 },
+    Delete {
+        /// Which piece.
+        id: PieceId,
+        /// The version that the change was made on.
+        version: i64,
+    },
     /// The global switch. It has no version: whoever turns it off wants it off.
-    Switch { enabled: bool },
+    Switch {
+        /// Whether limits are on from now.
+        enabled: bool,
+    },
     /// The switch of one rule, by its name; of a rule of every route where no route is named.
     SwitchRule {
+        /// Whose rule.
         #[serde(default)]
         route: Option<String>,
+        /// Its name.
         rule: String,
+        /// Whether it is on from now.
         enabled: bool,
     },
 }
@@ -52,6 +83,7 @@ pub enum Change {
 /// A piece that somebody else has changed meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stale {
+    /// Which piece.
     pub id: PieceId,
     /// The version that the change was made on.
     pub made_on: i64,

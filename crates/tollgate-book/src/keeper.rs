@@ -19,6 +19,11 @@ pub trait Keeper: Send + Sync + 'static {
     /// All of it, as it is now.
     fn read(&self) -> Asking<'_, Book>;
 
+    /// Which book it is now: as [`Book::revision`], for whoever follows it and asks often.
+    fn revision(&self) -> Asking<'_, String> {
+        Box::pin(async { Ok(self.read().await?.revision) })
+    }
+
     /// Makes all of these changes, or none. What `judge` refuses is not written.
     fn change<'a>(&'a self, changes: &'a [Change], by: &'a str, judge: Judge<'a>) -> Asking<'a, Book>;
 
@@ -38,6 +43,7 @@ pub trait Keeper: Send + Sync + 'static {
 /// Where a book is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Source {
+    /// What it is kept in.
     pub kind: SourceKind,
     /// For people: a path, or an address without its password.
     pub name: String,
@@ -49,25 +55,32 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
+    /// The rule file itself.
     File,
+    /// MySQL or MariaDB.
     Mysql,
+    /// PostgreSQL.
     Postgres,
+    /// SQLite.
     Sqlite,
 }
 
 /// Something that was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
+    /// Its number; a newer entry has a higher one.
     pub number: i64,
     /// Milliseconds since 1970 began.
     pub at_ms: i64,
+    /// Who did it.
     pub by: String,
     /// `create`, `edit`, `enable`, `move`, `delete`, `switch`, `reset`, `grant`, `ban`, ...
     pub action: String,
     /// What it was done to: `rule orders/create`, `limit per-client key alice`.
     pub about: String,
-    /// The text before and after, where it is a change of text.
+    /// The text before, where it is a change of text.
     pub before: Option<String>,
+    /// The text after, likewise.
     pub after: Option<String>,
 }
 
@@ -91,11 +104,13 @@ pub struct Wrong {
     pub piece: Option<PieceId>,
     /// Its name for people: `rule orders/create`.
     pub about: String,
-    /// Where in the piece's text, both counted from 1.
+    /// The line of the piece's text, counted from 1.
     pub line: usize,
+    /// The character on that line, counted from 1.
     pub column: usize,
     /// Which setting.
     pub path: String,
+    /// What is wrong, and what is expected.
     pub message: String,
 }
 
@@ -117,7 +132,7 @@ pub enum BookError {
     #[error("somebody else has changed it meanwhile")]
     Stale(Vec<Stale>),
     /// It would not be a rule file any more.
-    #[error("{} mistakes, the first: {}", .0.len(), .0.first().map_or_else(String::new, ToString::to_string))]
+    #[error("{}", lines(.0))]
     Wrong(Vec<Wrong>),
     /// It cannot be done here, or not to this.
     #[error("{0}")]
@@ -125,4 +140,9 @@ pub enum BookError {
     /// Whoever keeps it does not answer. Holds no password.
     #[error("{0}")]
     Unreachable(String),
+}
+
+/// One line each.
+fn lines(wrong: &[Wrong]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -78,7 +78,8 @@ fn text_of(path: &Path) -> Result<String> {
     })
 }
 
-fn variable(name: &str) -> Option<String> {
+/// What the environment has under this name.
+pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 

@@ -20,6 +20,7 @@
 //! - [`parse_rules`] reads a whole file into a [`RuleFile`]; [`read_rules`] does, and begins every mistake with its name.
 //! - [`parse_limit`] reads one limit: an algorithm's name and its numbers, in YAML.
 //! - [`parse_rate`], [`parse_duration`] and [`parse_size`] read one quantity.
+//! - [`pieces`] are a file's parts by themselves, as a table keeps them, and how they are put together.
 //! - [`Program`] is a rule file made ready: which route takes a [`Request`], which rules apply, whose buckets they charge.
 //! - [`Explanation`] tells a person why.
 //! - [`Mistakes`] lists everything that is wrong with a text at once, each with its path and place.
@@ -39,6 +40,7 @@ mod limit;
 mod mistake;
 pub mod model;
 mod nearest;
+pub mod pieces;
 mod program;
 mod quantity;
 mod reading;

@@ -10,9 +10,11 @@ pub struct Mistake {
     pub(crate) message: String,
 }
 
-/// A place in a text, both numbers counted from 1.
+/// A place in a text, line and column counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
+    /// Which of the texts that were put together: 0 is the file itself.
+    pub(crate) source: usize,
     pub(crate) line: usize,
     pub(crate) column: usize,
 }

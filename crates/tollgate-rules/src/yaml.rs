@@ -36,6 +36,13 @@ pub(crate) enum Value {
     Mapping(Vec<(Node, Node)>),
 }
 
+/// Nothing, nowhere.
+impl Default for Node {
+    fn default() -> Self {
+        Self { at: Position { source: 0, line: 1, column: 1 }, value: Value::Null }
+    }
+}
+
 impl Node {
     /// Whether it, or something in it, came from the environment.
     pub(crate) fn is_taken(&self) -> bool {
@@ -59,6 +66,26 @@ impl Node {
             }
             _ => (1, 0),
         }
+    }
+
+    /// It and all that is in it, as read from another of the texts that are put together.
+    pub(crate) fn of_source(mut self, source: usize) -> Self {
+        self.at.source = source;
+        match &mut self.value {
+            Value::List(items) => {
+                for item in items {
+                    *item = std::mem::take(item).of_source(source);
+                }
+            }
+            Value::Mapping(entries) => {
+                for entry in entries {
+                    let (key, value) = std::mem::take(entry);
+                    *entry = (key.of_source(source), value.of_source(source));
+                }
+            }
+            _ => {}
+        }
+        self
     }
 
     fn into_entries(self) -> Vec<(Self, Self)> {
@@ -172,7 +199,7 @@ fn read_with(text: &str, mut aliases: Aliases) -> Result<Node, Mistake> {
             None => root = Some(node),
         }
     }
-    root.ok_or_else(|| mistake(Position { line: 1, column: 1 }, "is empty"))
+    root.ok_or_else(|| mistake(Position { source: 0, line: 1, column: 1 }, "is empty"))
 }
 
 impl Aliases {
@@ -250,7 +277,7 @@ fn scalar(text: String, style: ScalarStyle) -> Value {
 }
 
 fn position(marker: &Marker) -> Position {
-    Position { line: marker.line(), column: marker.col() + 1 }
+    Position { source: 0, line: marker.line(), column: marker.col() + 1 }
 }
 
 fn mistake(at: Position, message: impl Into<String>) -> Mistake {
@@ -317,6 +344,6 @@ mod tests {
     }
 
     fn at(line: usize, column: usize) -> Position {
-        Position { line, column }
+        Position { source: 0, line, column }
     }
 }

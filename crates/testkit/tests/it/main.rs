@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod clusters;
+mod databases;
 mod fuzzing;
 mod left_behind;
 mod proxies;

@@ -22,9 +22,12 @@ use tollgate_rules::model::{Role, TokenHash, User};
 /// The cookie that holds a session's name.
 pub(super) const COOKIE: &str = "tollgate_session";
 
-/// Wrong tokens from one address: so many at once, and so many a minute after that.
+/// Wrong tokens from one address at a login: so many at once, and so many a minute after that.
 const WRONG_AT_ONCE: u32 = 10;
 const WRONG_A_MINUTE: u32 = 6;
+/// Wrong tokens from one address with requests: programs share addresses, and one must not lock out the others soon.
+const BEARERS_AT_ONCE: u32 = 100;
+const BEARERS_A_MINUTE: u32 = 60;
 /// Logins from everywhere.
 const LOGINS_AT_ONCE: u32 = 100;
 const LOGINS_A_MINUTE: u32 = 60;
@@ -37,8 +40,10 @@ struct Inner {
     users: RwLock<Arc<[User]>>,
     line: Line,
     sessions: Sessions,
-    /// Tries that failed, by address.
+    /// Logins that failed, by address.
     wrong: KeyedLimiter,
+    /// Requests with a wrong token, by address.
+    bearers: KeyedLimiter,
     /// Logins, all together.
     logins: KeyedLimiter,
 }
@@ -90,6 +95,7 @@ impl Access {
             line,
             sessions: Sessions::default(),
             wrong: limiter(WRONG_A_MINUTE, WRONG_AT_ONCE).expect("a limit"),
+            bearers: limiter(BEARERS_A_MINUTE, BEARERS_AT_ONCE).expect("a limit"),
             logins: limiter(LOGINS_A_MINUTE, LOGINS_AT_ONCE).expect("a limit"),
         }))
     }
@@ -129,7 +135,8 @@ impl Access {
                 let (scheme, token) = value.split_once(' ')?;
                 scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
             });
-            return self.shown(shown.unwrap_or_default(), self.address(headers, peer)).map(|(who, _)| who);
+            let from = self.address(headers, peer);
+            return self.shown(shown.unwrap_or_default(), from, &self.0.bearers).map(|(who, _)| who);
         }
         let token = session(headers).and_then(|name| self.0.sessions.token(name, Instant::now()));
         token.and_then(|token| self.user(&token)).ok_or(Stopped::Unknown)
@@ -145,7 +152,7 @@ impl Access {
         if let Some(wait) = refused(&self.0.logins.check(Key::All)) {
             return Err(Stopped::TooOften(wait));
         }
-        let (who, hash) = self.shown(token, self.address(headers, peer))?;
+        let (who, hash) = self.shown(token, self.address(headers, peer), &self.0.wrong)?;
         let session = self.0.sessions.open(hash, Instant::now());
         session.map(|name| (who, name)).map_err(|NoRandomness| Stopped::NoRandomness)
     }
@@ -158,15 +165,15 @@ impl Access {
     }
 
     /// Whoever knows this token. From an address with too many wrong ones none is looked at: who guesses learns nothing.
-    fn shown(&self, token: &str, from: IpAddr) -> Result<(Who, TokenHash), Stopped> {
+    fn shown(&self, token: &str, from: IpAddr, wrong: &KeyedLimiter) -> Result<(Who, TokenHash), Stopped> {
         let from = group(from);
-        if let Some(wait) = refused(&self.0.wrong.peek(from, 1)) {
+        if let Some(wait) = refused(&wrong.peek(from, 1)) {
             return Err(Stopped::TooOften(wait));
         }
         let hash = token::hash(token);
         match self.user(&hash) {
             Some(who) => Ok((who, hash)),
-            None => match refused(&self.0.wrong.check(from)) {
+            None => match refused(&wrong.check(from)) {
                 Some(wait) => Err(Stopped::TooOften(wait)),
                 None => Err(Stopped::Unknown),
             },

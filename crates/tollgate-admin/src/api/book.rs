@@ -8,13 +8,13 @@ use super::{
     access::Who,
     asked::{Asked, Said},
     problem::Problem,
+    secrets,
 };
 use axum::{Extension, Json, extract::State};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::{Mutex, PoisonError};
-use tollgate_book::{Book, BookError, Change, Wrong};
+use tollgate_book::{Book, BookError, Change, Versions, Wrong, applied};
 use tollgate_rules::RuleFile;
 
 /// Changes at a time.
@@ -35,10 +35,14 @@ impl Changes {
     }
 }
 
-pub(super) async fn book(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
+pub(super) async fn book(
+    State(api): State<Api>,
+    Extension(who): Extension<Who>,
+    asked: Asked,
+) -> Result<Json<Value>, Problem> {
     asked.only(&[])?;
     let book = api.program.keeper().read().await.map_err(refused)?;
-    Ok(Json(told(&api, &book)))
+    Ok(Json(told(&api, &who, book)))
 }
 
 pub(super) async fn change(
@@ -47,7 +51,7 @@ pub(super) async fn change(
     Said(changes): Said<Changes>,
 ) -> Result<Json<Value>, Problem> {
     let book = publish(&api, &who, &changes.checked()?).await?;
-    Ok(Json(told(&api, &book)))
+    Ok(Json(told(&api, &who, book)))
 }
 
 pub(super) async fn check(
@@ -94,14 +98,21 @@ pub(super) async fn switch_rule(
     Ok(Json(json!({ "enabled": enabled })))
 }
 
-pub(super) async fn audit(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
+pub(super) async fn audit(
+    State(api): State<Api>,
+    Extension(who): Extension<Who>,
+    asked: Asked,
+) -> Result<Json<Value>, Problem> {
     asked.only(&["before", "n"])?;
     let before = asked.one("before", "the number of an entry")?;
     let n: usize = asked.one("n", "a number from 1 to 500")?.unwrap_or(50);
     if !(1..=500).contains(&n) {
         return Err(Problem::asked_wrong("n must be a number from 1 to 500"));
     }
-    let entries = api.program.keeper().history(before, n).await.map_err(refused)?;
+    let mut entries = api.program.keeper().history(before, n).await.map_err(refused)?;
+    for text in entries.iter_mut().flat_map(|entry| [&mut entry.before, &mut entry.after]).flatten() {
+        *text = secrets::shown(&api, who.role, text);
+    }
     Ok(Json(json!({ "entries": entries })))
 }
 
@@ -120,38 +131,17 @@ async fn publish(api: &Api, who: &Who, changes: &[Change]) -> Result<Book, Probl
 
 /// The rules that there would be after these changes, or what is wrong with them. Nothing is written, and nobody asks
 /// whether somebody else was faster.
-///
-/// Only a keeper knows how changes are made, so it is asked to make them, and the judge who has seen the draft says no.
 pub(super) async fn draft(api: &Api, changes: &[Change]) -> Result<Result<RuleFile, Vec<Wrong>>, Problem> {
-    let keeper = api.program.keeper();
-    let mut changes = changes.to_vec();
-    let book = keeper.read().await.map_err(refused)?;
-    for change in &mut changes {
-        if let Change::Edit { id, version, .. }
-        | Change::Enable { id, version, .. }
-        | Change::Move { id, version, .. }
-        | Change::Delete { id, version } = change
-            && let Some(piece) = book.pieces.iter().find(|piece| piece.id == *id)
-        {
-            *version = piece.version;
-        }
-    }
-    let seen = Mutex::new(None);
-    let judge = |book: &Book| {
-        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(api.program.judge(book));
-        Err(Vec::new())
-    };
-    let result = keeper.change(&changes, "nobody", &judge).await;
-    match (seen.into_inner().unwrap_or_else(PoisonError::into_inner), result) {
-        (Some(judged), _) => Ok(judged),
-        // Nothing would change, or it could not come to a draft.
-        (None, Ok(book)) => Ok(api.program.judge(&book)),
-        (None, Err(BookError::Wrong(mistakes))) => Ok(Err(mistakes)),
-        (None, Err(why)) => Err(refused(why)),
+    let book = api.program.keeper().read().await.map_err(refused)?;
+    match applied(&book, changes, Versions::Waived) {
+        Ok(draft) => Ok(api.program.judge(&draft)),
+        Err(BookError::Wrong(mistakes)) => Ok(Err(mistakes)),
+        Err(why) => Err(refused(why)),
     }
 }
 
-fn told(api: &Api, book: &Book) -> Value {
+fn told(api: &Api, who: &Who, mut book: Book) -> Value {
+    book.pieces.iter_mut().for_each(|piece| piece.text = secrets::shown(api, who.role, &piece.text));
     let source = api.program.keeper().source();
     json!({ "revision": book.revision, "enabled": book.enabled, "source": source, "pieces": book.pieces })
 }

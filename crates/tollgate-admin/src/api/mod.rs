@@ -8,6 +8,7 @@
 //! | `operated.rs` | what the API asks of the program |
 //! | `overview.rs`, `rules.rs`, `summary.rs` | how everything is |
 //! | `book.rs`, `attempt.rs`, `recorder.rs` | rules as they are kept, changed, and tried on requests that came |
+//! | `secrets.rs` | what of them is not for everybody |
 //! | `keys.rs` | one key: looked at, reset, granted, banned |
 //! | `usage/`, `events.rs`, `sampler.rs` | what happens, over time and live |
 //! | `play/` | a limit and some traffic, to play with |
@@ -31,6 +32,7 @@ pub(crate) mod problem;
 mod recorder;
 mod rules;
 mod sampler;
+mod secrets;
 mod sessions;
 mod summary;
 mod token;

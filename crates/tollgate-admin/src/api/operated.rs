@@ -1,8 +1,7 @@
-//! What the API asks of the program, beyond the [`State`] that its pages show.
+//! What the API asks of the program, beyond the [`State`](crate::State) that its pages show.
 //!
 //! The program implements it; nothing here knows a gateway, a store or a database.
 
-use crate::State;
 use std::{pin::Pin, sync::Arc, time::SystemTime};
 use thiserror::Error;
 use tollgate::{Key, Status};
@@ -13,7 +12,7 @@ use tollgate_rules::{Program, RuleFile};
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A program that is looked at and acted upon.
-pub trait Operated: State {
+pub trait Operated: Send + Sync + 'static {
     /// This node.
     fn node(&self) -> Node;
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 pub(super) async fn overview(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
     asked.only(&[])?;
     let program = &api.program;
-    let (node, rules, store) = (program.node(), program.rules(), program.store());
+    let (node, rules, store) = (program.node(), api.state.rules(), api.state.store());
     let (mut enabled, mut revision) = (true, String::new());
     program.in_force(&mut |rules, known| {
         enabled = rules.file().enabled;

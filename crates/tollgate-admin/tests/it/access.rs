@@ -157,8 +157,13 @@ async fn guessing_is_slow() {
     assert_eq!(right.status, 429, "who guessed learns nothing more");
     let after = right.head.lines().find_map(|line| line.strip_prefix("retry-after: ")).expect("it says when");
     assert!((1..=10).contains(&after.parse::<u32>().expect("seconds")), "{after}");
+    // Programs have more tries, and run out of them too.
     let bearer = [("authorization", "Bearer guess")];
-    assert_eq!(guarded.ask("GET", "/v1/me", &bearer, "").await.status, 429);
+    let mut tries = 0;
+    while guarded.ask("GET", "/v1/me", &bearer, "").await.status == 401 {
+        tries += 1;
+    }
+    assert!((100..200).contains(&tries), "{tries}");
 }
 
 /// Behind a proxy everybody has the proxy's address, and one who guesses must not lock out the others.
@@ -170,9 +175,7 @@ async fn behind_a_proxy_guesses_count_for_whom_the_proxy_names() {
         let headers = [("x-forwarded-for", from), ("authorization", bearer.as_str())];
         guarded.ask("GET", "/v1/me", &headers, "").await.status
     };
-    for _ in 0..11 {
-        ask("1.2.3.4, 9.9.9.9", "guess").await;
-    }
+    while ask("1.2.3.4, 9.9.9.9", "guess").await == 401 {}
     assert_eq!(ask("9.9.9.9", &guarded.viewer).await, 429);
     assert_eq!(ask("9.9.9.9, 8.8.8.8", &guarded.viewer).await, 200);
 }

@@ -1,12 +1,20 @@
-//! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log, traces.
+//! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log and to whoever
+//! listens, a sample of the requests to try drafts on, traces.
 
 use crate::{log::Refusals, words::limit_name};
-use std::{sync::Arc, time::Duration};
-use tollgate_admin::{Histogram, KeyMeter, Meters, Outcome as Counted, RouteMeter, RuleMeter, Sketch};
+use http::header;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tollgate_admin::{
+    Histogram, KeyMeter, Meters, Outcome as Counted, Refusal, RouteMeter, RuleMeter, RuledMeter, Sketch,
+    Traffic,
+};
 use tollgate_gateway::{Answered, Ledger, NoLedger, Ruled, Tracer};
 use tollgate_rules::{
-    Keyed, Program,
-    enforce::{Outcome, Why},
+    Keyed, Program, RuleId,
+    enforce::{self, Outcome, Why},
     model::Excess,
 };
 
@@ -36,12 +44,16 @@ impl Metrics {
 #[derive(Clone)]
 pub(super) struct Told {
     pub(super) refusals: Refusals,
+    /// Who listens, and what is recorded.
+    pub(super) traffic: Traffic,
     pub(super) tracer: Option<Arc<dyn Tracer>>,
 }
 
 /// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
 struct Books {
     rules: Vec<RuleMeter>,
+    /// Of all requests, each once.
+    all: RuledMeter,
     routes: Vec<RouteMeter>,
     none: RouteMeter,
     upstreams: Vec<Histogram>,
@@ -59,12 +71,50 @@ impl Books {
         let keys = program.charges().iter().map(|charge| sketch.limit(limit_name(program, charge)));
         Self {
             rules: rules.collect(),
+            all: meters.ruled(),
             routes: file.routes.iter().map(|route| meters.route(&route.name)).collect(),
             none: meters.route(""),
             upstreams: file.upstreams.iter().map(|upstream| meters.upstream(&upstream.name)).collect(),
             keys: keys.collect(),
             told,
         }
+    }
+
+    /// Tells whoever listens.
+    fn tell_refusal(&self, ruled: &Ruled<'_>, by: RuleId, why: &Why) {
+        let (found, program) = (ruled.found, ruled.found.program());
+        let charge = match why {
+            Why::Limit { charge, .. } => Some(&program.charges()[charge.0]),
+            Why::Missing(_) | Why::Length | Why::Store(_) => None,
+        };
+        let values = match charge.map(|charge| found.key(charge)) {
+            Some(Keyed::Key(values)) => Some(values),
+            _ => None,
+        };
+        let key: Vec<_> = values.iter().flat_map(|values| values.iter()).collect();
+        self.told.traffic.events.refused(&Refusal {
+            route: found.route().map(|route| program.route(route).name.as_str()),
+            rule: &program.rule(by).rule.name,
+            method: found.request().method,
+            path: found.path(),
+            ip: found.request().ip,
+            limit: charge.map(|charge| limit_name(program, charge)),
+            key: &key,
+        });
+    }
+
+    /// Keeps the request, to try drafts on.
+    #[cold]
+    fn record(&self, ruled: &Ruled<'_>) {
+        let request = ruled.found.request();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let is_open = request.headers.contains_key(header::TRANSFER_ENCODING);
+        let body = if is_open { enforce::Body::Open } else { enforce::Body::Known };
+        self.told.traffic.recorder.record(
+            request,
+            body,
+            i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        );
     }
 
     fn log_refusal(&self, ruled: &Ruled<'_>, rule: &str) {
@@ -76,6 +126,9 @@ impl Books {
 
 impl Ledger for Books {
     fn ruled(&self, ruled: &Ruled<'_>) {
+        if self.told.traffic.recorder.wants() {
+            self.record(ruled);
+        }
         let program = ruled.found.program();
         let enabled = program.file().enabled;
         let (refuser, counted, waited) = match ruled.outcome {
@@ -92,10 +145,16 @@ impl Ledger for Books {
                 (Some(*by), counted, Duration::ZERO)
             }
         };
+        self.all.count(counted);
         match refuser {
             Some(by) => {
                 self.rules[by.0].count(counted);
                 self.log_refusal(ruled, &program.rule(by).rule.name);
+                if let Outcome::Refused { why, .. } = ruled.outcome
+                    && self.told.traffic.events.wants_refusal()
+                {
+                    self.tell_refusal(ruled, by, why);
+                }
             }
             None => {
                 let shadows = ruled.shadows;

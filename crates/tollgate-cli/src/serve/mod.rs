@@ -6,9 +6,11 @@
 mod answers;
 mod books;
 mod certificates;
+mod controls;
 mod doors;
 mod holds;
 mod opened;
+mod published;
 mod reload;
 mod state;
 

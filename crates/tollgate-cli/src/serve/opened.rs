@@ -4,6 +4,7 @@ use super::{
     answers::AnswerBooks,
     books::{Metrics, Told},
     certificates,
+    controls::{self, Controls},
     doors::{self, Doors},
     reload::Followers,
     state::{self, Status, Tell},
@@ -21,7 +22,8 @@ use std::{
 };
 use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::{Cells, Enter};
-use tollgate_admin::{Admin, Meters, RulesState, Sketch, State};
+use tollgate_admin::{Access, Admin, Line, Meters, RulesState, Sketch, State, Traffic};
+use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings};
 use tollgate_net::{Contents, Drain, Listener, Phase, TlsFiles, Watcher};
 use tollgate_rules::{Enforcer, RuleEntry, RuleFile, model};
@@ -68,13 +70,14 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let named = doors::named(&listen);
         let prepared = Prepared::first(&file)?;
         let enforcer = Arc::new(Enforcer::new(store, file)?);
-        let (meters, sketch) = (Meters::new(), Sketch::new());
+        let (meters, sketch, traffic) = (Meters::new(), Sketch::new(), Traffic::new()?);
         enforcer.store().time_calls(meters.store());
         let edition = enforcer.edition();
         let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
         let file = edition.program().file();
         let exporter = Exporter::begin(file.telemetry.as_ref(), &meters).context("telemetry")?;
-        let told = Told { refusals: Refusals::new(file.log), tracer: exporter.tracer() };
+        let (refusals, tracer) = (Refusals::new(file.log), exporter.tracer());
+        let told = Told { refusals, traffic: traffic.clone(), tracer };
         tasks.push(tokio::spawn(told.refusals.clone().count_left_out()));
         let ledger = options.metrics.ledger(edition.program(), &meters, &sketch, &told);
         let answers = AnswerBooks::new(edition.program(), &named, &meters, &sketch);
@@ -87,7 +90,9 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let path = options.watched.as_ref().map(|watched| watched.path.clone()).unwrap_or_default();
         let status = {
             let (enforcer, door) = (Arc::clone(&enforcer), door.clone());
-            Arc::new(Status::new(enforcer, drain.clone(), path, move || state::upstreams(&door.upstreams())))
+            Arc::new(Status::new(enforcer, drain.clone(), path.clone(), move || {
+                state::upstreams(&door.upstreams())
+            }))
         };
         let (mut connections, mut in_flight): (Gauges, Gauges) = (Vec::new(), Vec::new());
         if let Some(listener) = &listen.gateway {
@@ -104,18 +109,42 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         addresses.extend(doors.addresses());
         connections.extend(doors.connections());
         in_flight.extend(doors.in_flight());
-        meters.ask_listeners(move || asked(&connections), move || asked(&in_flight));
+        let (connections, in_flight) = (Arc::new(connections), Arc::new(in_flight));
+        let (counted, waiting) = (Arc::clone(&connections), Arc::clone(&in_flight));
+        meters.ask_listeners(move || asked(&counted), move || asked(&waiting));
+        let keeper: Arc<dyn Keeper> = Arc::new(FileKeeper::new(path.clone()));
+        let access = access(listen.admin.as_ref());
+        let followers = Arc::new(Followers {
+            enforcer,
+            gateway: Some(door),
+            desk,
+            doors: named,
+            metrics: options.metrics,
+            meters: meters.clone(),
+            sketch: sketch.clone(),
+            told,
+            access: access.clone(),
+            home: path,
+            own: String::new(),
+            status: Arc::clone(&status),
+        });
         if let Some(listener) = &listen.admin {
-            let admin = Admin::new(status.clone(), meters.clone(), sketch.clone());
-            addresses.push(("admin", open_admin(listener, admin, &drain, &meters, &mut tasks)?));
+            let socket = bind("admin", listener)?;
+            addresses.push(("admin", socket.address()));
+            let controls = Controls {
+                followers: Arc::clone(&followers),
+                keeper: Arc::clone(&keeper),
+                node: controls::node(socket.address()),
+                addresses: addresses.clone(),
+                connections,
+                in_flight,
+            };
+            let admin =
+                Admin::new(status, meters.clone(), sketch).api(Arc::new(controls), traffic).access(access);
+            open_admin(listener, admin, socket, &drain, &meters, &mut tasks)?;
         }
-        let metrics = options.metrics;
-        let gateway = Some(door);
-        let followers =
-            Followers { enforcer, gateway, desk, doors: named, metrics, meters, sketch, told, status };
-        let followers = Arc::new(followers);
         if let Some(watched) = options.watched {
-            tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers))));
+            tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers), keeper)));
         }
         Ok(Self { followers, addresses, doors, tasks, exporter })
     }
@@ -194,11 +223,11 @@ fn open_gateway<S: Enter + 'static>(
 fn open_admin(
     listener: &model::Listener,
     admin: Admin,
+    socket: Listener,
     drain: &Drain,
     meters: &Meters,
     tasks: &mut Vec<JoinHandle<()>>,
-) -> Result<SocketAddr> {
-    let socket = bind("admin", listener)?;
+) -> Result<()> {
     let admin = match &listener.tls {
         Some(tls) => {
             let (acceptor, following) = certificates::follow("admin", tls, &["http/1.1"], meters)?;
@@ -207,9 +236,19 @@ fn open_admin(
         }
         None => admin,
     };
-    let (address, drain) = (socket.address(), drain.clone());
-    tasks.push(tokio::spawn(admin.serve(socket, drain)));
-    Ok(address)
+    tasks.push(tokio::spawn(admin.serve(socket, drain.clone())));
+    Ok(())
+}
+
+/// Who may look at the admin listener.
+fn access(listener: Option<&model::Listener>) -> Access {
+    let Some(listener) = listener else { return Access::local() };
+    let line = match (&listener.tls, listener.proxied) {
+        (_, true) => Line::Proxied,
+        (Some(_), false) => Line::Tls,
+        (None, false) => Line::Plain,
+    };
+    Access::new(listener.users.clone(), line)
 }
 
 fn asked(gauges: &Gauges) -> Vec<(&'static str, usize)> {
@@ -243,11 +282,20 @@ async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
 }
 
 /// Takes every change of the file.
-async fn follow<S: Enter + Tell + 'static>(mut watched: Watched, followers: Arc<Followers<S>>) {
+async fn follow<S: Enter + Tell + 'static>(
+    mut watched: Watched,
+    followers: Arc<Followers<S>>,
+    keeper: Arc<dyn Keeper>,
+) {
     // It may have changed while everything was opened, and may be half written now.
     let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
     watcher.follow(watched.patterns.clone(), &watched.domains);
     loop {
+        if followers.status.rules().failure.is_none()
+            && let Ok(revision) = keeper.revision().await
+        {
+            followers.status.is_revision(&revision);
+        }
         let told = watcher.changed().await;
         followers.take(&mut watched, &mut watcher, &told);
     }

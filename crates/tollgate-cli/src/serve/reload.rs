@@ -7,9 +7,12 @@ use super::{
     state::{Status, Tell},
 };
 use crate::{domains, file};
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tollgate::Enter;
-use tollgate_admin::{Meters, Sketch};
+use tollgate_admin::{Access, Meters, Sketch};
 use tollgate_gateway::Gateway;
 use tollgate_net::{Contents, Watcher};
 use tollgate_rules::{Enforcer, RuleFile};
@@ -26,6 +29,12 @@ pub(super) struct Followers<S: Enter> {
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
     pub(super) told: Told,
+    /// Who may look at the admin listener.
+    pub(super) access: Access,
+    /// Where the rule file is, for the files that it names.
+    pub(super) home: PathBuf,
+    /// What the node has of its own, where its rules are kept elsewhere.
+    pub(super) own: String,
     pub(super) status: Arc<Status<S>>,
 }
 
@@ -66,7 +75,9 @@ impl<S: Enter + Tell + 'static> Followers<S> {
             Some(gateway) => Some(gateway.prepare(&rules).map_err(|error| error.to_string())?),
             None => None,
         };
+        let users = rules.listen.admin.as_ref().map(|admin| admin.users.clone());
         self.enforcer.reload(rules).map_err(|error| error.to_string())?;
+        self.access.replace(users.unwrap_or_default());
         let edition = self.enforcer.edition();
         let log = edition.program().file().log;
         crate::log::follow(log);

@@ -61,6 +61,8 @@ pub(super) struct Status<S: Store> {
     enforcer: Arc<Enforcer<S>>,
     drain: Drain,
     rules: Mutex<RulesState>,
+    /// Which book the rules in force are.
+    revision: Mutex<String>,
     upstreams: Box<dyn Fn() -> Vec<Component> + Send + Sync>,
 }
 
@@ -72,7 +74,18 @@ impl<S: Store> Status<S> {
         upstreams: impl Fn() -> Vec<Component> + Send + Sync + 'static,
     ) -> Self {
         let rules = RulesState { file, generation: 1, loaded: SystemTime::now(), failure: None };
-        Self { enforcer, drain, rules: Mutex::new(rules), upstreams: Box::new(upstreams) }
+        let (rules, revision) = (Mutex::new(rules), Mutex::default());
+        Self { enforcer, drain, rules, revision, upstreams: Box::new(upstreams) }
+    }
+
+    /// Which book the rules in force are.
+    pub(super) fn revision(&self) -> String {
+        self.revision.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The rules in force are this book.
+    pub(super) fn is_revision(&self, revision: &str) {
+        revision.clone_into(&mut self.revision.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Other rules are in force.

@@ -42,6 +42,15 @@ pub(crate) fn decode_with<T>(
     decode_tree(yaml::read(text), walk, |root, noted| environment::fill(root, &environment, noted))
 }
 
+/// The same for a tree that was put together.
+pub(crate) fn decode_node_with<T>(
+    root: yaml::Node,
+    environment: impl Fn(&str) -> Option<String>,
+    walk: impl FnOnce(&Cursor<'_>) -> Option<T>,
+) -> Result<T, Mistakes> {
+    decode_tree(Ok(root), walk, |root, noted| environment::fill(root, &environment, noted))
+}
+
 /// What `walk` makes of a tree, and everything that it found wrong: for files that are judged together with others.
 pub(crate) fn walk_tree<T>(
     root: &yaml::Node,
@@ -92,7 +101,7 @@ pub(crate) fn did_you_mean<'n>(typed: &str, known: impl IntoIterator<Item = &'n 
 }
 
 /// The path of what `name` holds in the mapping at `path`.
-fn path_to(path: &str, name: &str) -> String {
+pub(crate) fn path_to(path: &str, name: &str) -> String {
     // A name of several lines, or of thousands of letters, would hide the message it introduces.
     let name = shorten(name).escape_debug().to_string();
     if path.is_empty() { name } else { format!("{path}.{name}") }

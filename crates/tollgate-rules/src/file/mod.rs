@@ -13,6 +13,7 @@ mod listen;
 mod names;
 mod pattern;
 mod route;
+mod rules_from;
 mod settings;
 mod telemetry;
 mod time;
@@ -21,6 +22,7 @@ mod users;
 mod warning;
 
 pub use pattern::PatternError;
+pub(crate) use rules_from::{RULES_KEYS, TO_MOVE};
 pub use warning::Warning;
 
 use crate::{
@@ -112,10 +114,33 @@ const HEADERS: [(&str, HeaderStyle); 3] = [
 const REFUSALS: [(&str, RefusalStyle); 3] =
     [("problem", RefusalStyle::Problem), ("soul", RefusalStyle::Soul), ("plain", RefusalStyle::Plain)];
 
+/// How the rules came into what is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rules {
+    /// They stand in the file, unless it says otherwise.
+    Written,
+    /// They were put there from where they are kept.
+    Composed,
+}
+
 fn file(root: &Cursor<'_>) -> Option<RuleFile> {
+    read(root, Rules::Written)
+}
+
+/// A file with rules that are kept elsewhere.
+pub(crate) fn composed(root: &Cursor<'_>) -> Option<RuleFile> {
+    read(root, Rules::Composed)
+}
+
+fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
     let mut fields = root.mapping(&schema::FILE)?;
     let version = fields.required("version").and_then(|version| settings::version(&version));
     let enabled = defaulted(fields.optional("enabled"), true, Cursor::switch);
+    let rules_from =
+        defaulted(fields.optional("rules_from"), None, |from| rules_from::rules_from(from).map(Some));
+    if let (Some(Some(from)), Rules::Written) = (&rules_from, rules) {
+        rules_from::alone(&fields, from);
+    }
     let listen = listen::listen(fields.optional("listen"));
     let store = defaulted(fields.optional("store"), StoreSettings::default(), settings::store);
     let trusted_proxies =
@@ -137,6 +162,7 @@ fn file(root: &Cursor<'_>) -> Option<RuleFile> {
     version?;
     Some(RuleFile {
         enabled: enabled?,
+        rules_from: rules_from?,
         listen: listen?,
         store: store?,
         trusted_proxies: trusted_proxies?,

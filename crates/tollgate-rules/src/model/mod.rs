@@ -5,6 +5,7 @@
 
 mod condition;
 mod rule;
+mod rules_from;
 mod settings;
 mod telemetry;
 
@@ -12,6 +13,7 @@ pub use condition::{Attribute, DailyTime, Instant, Matcher, PathPattern, Segment
 pub use rule::{
     Cost, Excess, HeaderCost, LimitSource, Missing, NamedLimit, Override, Reply, Route, Rule, RuleLimit,
 };
+pub use rules_from::{RuleTable, RulesFrom, SourceUrl};
 pub use settings::{
     AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogFormat, LogLevel, LogSettings, RefusalLog,
     RefusalStyle, Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
@@ -27,6 +29,8 @@ use ipnet::IpNet;
 pub struct RuleFile {
     /// The global switch: `false` refuses nothing and touches no store.
     pub enabled: bool,
+    /// The database that has the rules; `None` where the file has them.
+    pub rules_from: Option<RulesFrom>,
     /// What is opened.
     pub listen: Listen,
     /// Where what was used is kept.
@@ -58,6 +62,7 @@ impl Default for RuleFile {
     fn default() -> Self {
         Self {
             enabled: true,
+            rules_from: None,
             listen: Listen::default(),
             store: StoreSettings::default(),
             trusted_proxies: Vec::new(),

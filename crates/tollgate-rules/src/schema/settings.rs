@@ -19,6 +19,11 @@ pub(crate) static FILE: Shape = Shape {
             "true",
             "The global switch: `false` refuses nothing and touches no store",
         ),
+        Key::optional(
+            "rules_from",
+            Mapping(&RULES_FROM),
+            "The database that has the rules: `enabled`, `limits`, `upstreams`, `everywhere` and `routes` are there then, not here",
+        ),
         Key::optional("listen", Mapping(&LISTEN), "What is opened; only what is named"),
         Key::optional("store", Mapping(&STORE), "Where what was used is kept"),
         Key::optional("trusted_proxies", Kind::List(&Text("network")), "Whose X-Forwarded-For is believed"),
@@ -52,6 +57,35 @@ pub(crate) static FILE: Shape = Shape {
             "routes",
             Kind::List(&Mapping(&ROUTE)),
             "The first that matches takes the request; none: 404",
+        ),
+    ]],
+    exactly_one: &[],
+};
+
+/// The database that has the rules.
+pub(crate) static RULES_FROM: Shape = Shape {
+    name: "rules_from",
+    about: "The database that has the rules, and how it is followed. See [rules in SQL](rules-in-sql.md).",
+    example: "{ source: \"sqlite://rules.db\" }",
+    keys: &[&[
+        Key::required(
+            "source",
+            Text("address of a database"),
+            "\"mysql://user:password@127.0.0.1/rules\"",
+            "`mysql://` (or `mariadb://`), `postgres://` (or `postgresql://`) or `sqlite://`; never shown",
+        ),
+        Key::defaulted("poll", Duration, "2s", "How often it is asked for changes; from 50ms to 1h"),
+        Key::defaulted(
+            "table",
+            Word(&["native", "t_ratelimite_conf"]),
+            "native",
+            "Our own tables, which are made where they are missing; or the table `t_ratelimite_conf`, read as it stands \
+             beside the rules of this file",
+        ),
+        Key::optional(
+            "cache",
+            Text("file"),
+            "Keeps the last good rules, for a start while the database is away",
         ),
     ]],
     exactly_one: &[],

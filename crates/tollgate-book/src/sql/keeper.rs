@@ -1,0 +1,222 @@
+//! Our own tables as a book.
+
+use super::{
+    database::{Database, Failed, maybe, number, text},
+    rows::{Rows, short},
+};
+use crate::{
+    Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, NodeSeen, Source,
+    apply::{Done, Versions, apply},
+    now_ms,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A node that was not heard of for a day is forgotten.
+const FORGET_NODES_MS: i64 = 86_400_000;
+
+/// Keeps a book in tables of its own, which are made where they are missing.
+pub struct SqlKeeper {
+    database: Database,
+    /// Whether the tables were found made; asked again after an error.
+    is_made: AtomicBool,
+}
+
+impl SqlKeeper {
+    /// In the database at this address. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// It is no address of a database.
+    pub fn at(url: &str) -> Result<Self, BookError> {
+        Ok(Self { database: Database::at(url)?, is_made: AtomicBool::new(false) })
+    }
+
+    /// Makes the tables that are missing, as every other question does first.
+    ///
+    /// # Errors
+    /// The database is away, does not let us, or has tables of a newer version.
+    pub async fn make_tables(&self) -> Result<(), BookError> {
+        self.asked(async { Ok(()) }).await
+    }
+
+    /// Makes the first tables only, as an older version would have.
+    ///
+    /// # Errors
+    /// As [`make_tables`](Self::make_tables).
+    #[doc(hidden)]
+    pub async fn make_tables_of(&self, version: usize) -> Result<(), BookError> {
+        self.database.within(self.database.migrate_to(version)).await
+    }
+
+    /// Puts a question once the tables are there.
+    async fn asked<T>(&self, asking: impl Future<Output = Result<T, Failed>>) -> Result<T, BookError> {
+        let answer = self
+            .database
+            .within(async {
+                if !self.is_made.load(Ordering::Relaxed) {
+                    self.database.migrate().await?;
+                    self.is_made.store(true, Ordering::Relaxed);
+                }
+                asking.await
+            })
+            .await;
+        if matches!(answer, Err(BookError::Unreachable(_))) {
+            // It may come back as another, without tables.
+            self.is_made.store(false, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    async fn changed(&self, changes: &[Change], by: &str, judge: Judge<'_>) -> Result<Book, Failed> {
+        let database = &self.database;
+        let mut transaction = database.writing().await?;
+        // First of all: whoever changes something waits here for whoever does already.
+        let count = database.query("UPDATE tollgate_book SET revision = revision + 1 WHERE id = 1");
+        count.execute(&mut *transaction).await?;
+        let before = whole(database.rows(&mut transaction).await?)?;
+        let changed = Changed { at_ms: now_ms(), by: short(by) };
+        let applied = apply(&before.book, changes, &changed, Versions::Asked)?;
+        judge(&applied.book).map_err(BookError::Wrong)?;
+        database.write(&mut transaction, &before, &applied.book).await?;
+        for done in applied.done {
+            self.audit(&mut transaction, &changed, &done).await?;
+        }
+        let after = database.rows(&mut transaction).await?.book;
+        transaction.commit().await?;
+        Ok(after)
+    }
+
+    async fn audit(
+        &self,
+        held: super::database::Held<'_>,
+        changed: &Changed,
+        done: &Done,
+    ) -> Result<(), Failed> {
+        self.entry(held, changed, done.action, &done.about, (done.before.clone(), done.after.clone())).await
+    }
+
+    async fn entry(
+        &self,
+        held: super::database::Held<'_>,
+        changed: &Changed,
+        action: &str,
+        about: &str,
+        (before, after): (Option<String>, Option<String>),
+    ) -> Result<(), Failed> {
+        let insert = self.database.query(
+            "INSERT INTO tollgate_audit (at_ms, done_by, action, about, text_before, text_after) VALUES (?, ?, ?, ?, ?, ?)",
+        );
+        let about: String = about.chars().take(400).collect();
+        let action: String = action.chars().take(32).collect();
+        let insert = insert.bind(changed.at_ms).bind(short(&changed.by)).bind(action).bind(about);
+        insert.bind(before).bind(after).execute(held).await?;
+        Ok(())
+    }
+
+    async fn saw(&self, node: &NodeSeen) -> Result<(), Failed> {
+        let database = &self.database;
+        let name: String = node.node.chars().take(190).collect();
+        let mut connection = database.pool().acquire().await?;
+        let update =
+            database.query("UPDATE tollgate_nodes SET revision = ?, failure = ?, at_ms = ? WHERE node = ?");
+        let update =
+            update.bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms).bind(name.clone());
+        if update.execute(&mut *connection).await?.rows_affected() > 0 {
+            return Ok(());
+        }
+        let forget = database.query("DELETE FROM tollgate_nodes WHERE at_ms < ?");
+        forget.bind(node.at_ms.saturating_sub(FORGET_NODES_MS)).execute(&mut *connection).await?;
+        let insert =
+            database.query("INSERT INTO tollgate_nodes (node, revision, failure, at_ms) VALUES (?, ?, ?, ?)");
+        let insert =
+            insert.bind(name).bind(node.revision.clone()).bind(node.failure.clone()).bind(node.at_ms);
+        insert.execute(&mut *connection).await?;
+        Ok(())
+    }
+}
+
+/// The rows, if all of them are pieces.
+fn whole(rows: Rows) -> Result<Rows, BookError> {
+    if rows.odd.is_empty() { Ok(rows) } else { Err(BookError::Wrong(rows.odd)) }
+}
+
+impl Keeper for SqlKeeper {
+    fn source(&self) -> Source {
+        self.database.source(None)
+    }
+
+    fn read(&self) -> Asking<'_, Book> {
+        Box::pin(self.asked(async {
+            let mut transaction = self.database.reading().await?;
+            let rows = self.database.rows(&mut transaction).await?;
+            transaction.commit().await?;
+            Ok(whole(rows)?.book)
+        }))
+    }
+
+    fn revision(&self) -> Asking<'_, String> {
+        Box::pin(self.asked(async {
+            let mut transaction = self.database.reading().await?;
+            let (revision, _) = self.database.revision_in(&mut transaction).await?;
+            transaction.commit().await?;
+            Ok(revision)
+        }))
+    }
+
+    fn change<'a>(&'a self, changes: &'a [Change], by: &'a str, judge: Judge<'a>) -> Asking<'a, Book> {
+        Box::pin(self.asked(self.changed(changes, by, judge)))
+    }
+
+    fn note<'a>(&'a self, by: &'a str, action: &'a str, about: &'a str) -> Asking<'a, ()> {
+        Box::pin(self.asked(async move {
+            let mut connection = self.database.pool().acquire().await?;
+            let changed = Changed { at_ms: now_ms(), by: by.to_owned() };
+            self.entry(&mut connection, &changed, action, about, (None, None)).await
+        }))
+    }
+
+    fn history(&self, before: Option<i64>, most: usize) -> Asking<'_, Vec<Entry>> {
+        Box::pin(self.asked(async move {
+            let asked = self.database.query(
+                "SELECT number, at_ms, done_by, action, about, text_before, text_after FROM tollgate_audit \
+                 WHERE number < ? ORDER BY number DESC LIMIT ?",
+            );
+            let most = i64::try_from(most.min(1000)).unwrap_or(1000);
+            let asked = asked.bind(before.unwrap_or(i64::MAX)).bind(most);
+            let rows = asked.fetch_all(self.database.pool()).await?;
+            let entry = |row| {
+                Ok(Entry {
+                    number: number(row, "number")?,
+                    at_ms: number(row, "at_ms")?,
+                    by: text(row, "done_by")?,
+                    action: text(row, "action")?,
+                    about: text(row, "about")?,
+                    before: maybe(row, "text_before")?,
+                    after: maybe(row, "text_after")?,
+                })
+            };
+            rows.iter().map(entry).collect()
+        }))
+    }
+
+    fn seen<'a>(&'a self, node: &'a NodeSeen) -> Asking<'a, ()> {
+        Box::pin(self.asked(self.saw(node)))
+    }
+
+    fn nodes(&self) -> Asking<'_, Vec<NodeSeen>> {
+        Box::pin(self.asked(async {
+            let asked = self
+                .database
+                .query("SELECT node, revision, failure, at_ms FROM tollgate_nodes ORDER BY node");
+            let rows = asked.fetch_all(self.database.pool()).await?;
+            let node = |row| {
+                Ok(NodeSeen {
+                    node: text(row, "node")?,
+                    revision: text(row, "revision")?,
+                    failure: maybe(row, "failure")?,
+                    at_ms: number(row, "at_ms")?,
+                })
+            };
+            rows.iter().map(node).collect()
+        }))
+    }
+}

@@ -1,0 +1,31 @@
+//! Books in databases: our own tables, and one of somebody else's.
+//!
+//! MySQL and MariaDB, PostgreSQL and SQLite are asked in the same words, with the few that differ in `dialect.rs`. Everything is
+//! bounded: connections, how long one is waited for, how long an answer is. A connection that was lost is made anew for the
+//! next question.
+
+mod address;
+mod conf;
+mod database;
+mod dialect;
+mod keeper;
+mod migrations;
+mod rows;
+
+pub use conf::ConfKeeper;
+pub use keeper::SqlKeeper;
+
+use crate::{BookError, Keeper};
+use std::sync::Arc;
+use tollgate_rules::model::{RuleTable, RulesFrom};
+
+/// Whoever keeps the rules that a file says are in a database. Nothing is asked yet.
+///
+/// # Errors
+/// The address is none.
+pub fn keeper_of(from: &RulesFrom) -> Result<Arc<dyn Keeper>, BookError> {
+    Ok(match from.table {
+        RuleTable::Native => Arc::new(SqlKeeper::at(&from.source.0)?),
+        RuleTable::RateLimitConf => Arc::new(ConfKeeper::at(&from.source.0)?),
+    })
+}

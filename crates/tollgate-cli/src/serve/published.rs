@@ -1,0 +1,45 @@
+//! A book as the rules of this node: judged before it is written, put in force once it is.
+
+use super::{reload::Followers, state::Tell};
+use crate::{domains, file};
+use tollgate::Enter;
+use tollgate_book::{Book, Kind, Wrong, compose};
+use tollgate_rules::RuleFile;
+
+impl<S: Enter + Tell + 'static> Followers<S> {
+    /// The rules that a book is here, or everything that is wrong with it.
+    pub(super) fn judge(&self, book: &Book) -> Result<RuleFile, Vec<Wrong>> {
+        let rules = compose(&self.own, book, file::variable)?;
+        let whole = |why: String| vec![about_all(book, why)];
+        let patterns = domains::patterns(&self.home, &rules);
+        let rules = domains::put_in(rules, &patterns, &domains::read(&patterns)).map_err(whole)?;
+        let now = self.enforcer.edition();
+        file::same_frame(now.program().file(), &rules).map_err(whole)?;
+        if let Some(gateway) = &self.gateway {
+            gateway.prepare(&rules).map_err(|error| whole(error.to_string()))?;
+        }
+        Ok(rules)
+    }
+
+    /// Puts a book in force here, or says why not.
+    pub(super) fn take_book(&self, book: &Book) -> Result<(), String> {
+        let rules =
+            self.judge(book).map_err(|wrong| wrong.first().map(ToString::to_string).unwrap_or_default())?;
+        self.adopt(rules)?;
+        self.status.is_revision(&book.revision);
+        Ok(())
+    }
+}
+
+/// What is wrong with no one place in particular.
+fn about_all(book: &Book, message: String) -> Wrong {
+    let file = book.pieces.iter().find(|piece| piece.kind == Kind::File);
+    Wrong {
+        piece: file.map(|file| file.id),
+        about: file.map_or_else(|| "the rules as a whole".to_owned(), |file| file.name.clone()),
+        line: 1,
+        column: 1,
+        path: String::new(),
+        message,
+    }
+}

@@ -1,0 +1,41 @@
+//! The database that has the rules.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+/// Where rules are kept that are not in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulesFrom {
+    /// Which database.
+    pub source: SourceUrl,
+    /// How often it is asked for changes.
+    pub poll: Duration,
+    /// Which of its tables.
+    pub table: RuleTable,
+    /// A file that keeps the last good rules, for when the database is away at the start.
+    pub cache: Option<PathBuf>,
+}
+
+impl RulesFrom {
+    /// How often a database is asked, where the file does not say.
+    pub const POLL: Duration = Duration::from_secs(2);
+}
+
+/// The address of a database. It may hold a password, and is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SourceUrl(pub String);
+
+impl fmt::Debug for SourceUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SourceUrl")
+    }
+}
+
+/// Which tables have the rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleTable {
+    /// Our own.
+    #[default]
+    Native,
+    /// `t_ratelimite_conf`, read as it stands.
+    RateLimitConf,
+}
