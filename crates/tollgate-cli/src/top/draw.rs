@@ -101,7 +101,7 @@ impl View {
             Span::raw(format!("{}  {url}  up {}  ", plain(node), ago(up))),
             state,
         ]);
-        let connections: u64 = listeners.iter().map(|listener| listener.connections).sum();
+        let connections: u64 = listeners.iter().filter_map(|listener| listener.connections).sum();
         let in_flight: u64 = listeners.iter().filter_map(|listener| listener.in_flight).sum();
         let Overview { store: known, .. } = &self.told.overview;
         let mode = match store.mode.as_str() {

@@ -23,6 +23,7 @@ use server::Server;
 use std::{
     env,
     io::{self, IsTerminal, Write},
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -32,6 +33,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
+use told::Told;
 use view::{Next, View};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -43,10 +45,10 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
     let server = Server::new(&args.ask, args.token_file.as_deref())?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    runtime.block_on(watch(args, &server))
+    runtime.block_on(watch(args, Arc::new(server)))
 }
 
-async fn watch(args: &TopArgs, server: &Server) -> Result<()> {
+async fn watch(args: &TopArgs, server: Arc<Server>) -> Result<()> {
     // Who cannot be asked even once is told so where it stays to be read.
     let first = server.told().await?;
     let ends = Instant::now() + args.lasting.unwrap_or(FOR_EVER);
@@ -57,10 +59,10 @@ async fn watch(args: &TopArgs, server: &Server) -> Result<()> {
     let shown = async {
         if args.plain || args.json || !has_terminal() {
             print(&plain::line(&first, form))?;
-            lines(server, form).await
+            lines(&server, form).await
         } else {
             let view = View { told: first, ..View::default() };
-            screen(server, view).await
+            screen(&server, view).await
         }
     };
     tokio::select! {
@@ -127,15 +129,13 @@ impl Drop for Taken {
     }
 }
 
-async fn screen(server: &Server, mut view: View) -> Result<()> {
+async fn screen(server: &Arc<Server>, mut view: View) -> Result<()> {
     let paint = match env::var_os("NO_COLOR") {
         Some(value) if !value.is_empty() => Paint::Plain,
         _ => Paint::Colour,
     };
     let mut terminal = Taken::take()?;
-    let mut events = events();
-    let mut seconds = interval(SECOND);
-    seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let (mut events, mut answers) = (events(), answers(Arc::clone(server)));
     loop {
         terminal.0.draw(|frame| view.draw(frame, server.url(), paint))?;
         tokio::select! {
@@ -150,11 +150,26 @@ async fn screen(server: &Server, mut view: View) -> Result<()> {
                 Some(Err(error)) => return Err(anyhow!(error).context("the terminal is gone")),
                 None => return Ok(()),
             },
-            _ = seconds.tick(), if !view.is_paused => {
-                view.hear(server.told().await.map_err(|error| format!("{error:#}")));
-            }
+            Some(told) = answers.recv() => view.hear(told),
         }
     }
+}
+
+/// What the server says, once a second. Asked aside: keys are obeyed while it does not answer.
+fn answers(server: Arc<Server>) -> mpsc::Receiver<Result<Told, String>> {
+    let (heard, answers) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let mut seconds = interval(SECOND);
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            seconds.tick().await;
+            let told = server.told().await.map_err(|error| format!("{error:#}"));
+            if heard.send(told).await.is_err() {
+                return;
+            }
+        }
+    });
+    answers
 }
 
 /// What happens at the terminal. Waiting for it blocks a thread, which ends with the program.

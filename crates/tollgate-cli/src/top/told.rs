@@ -54,8 +54,7 @@ pub(super) struct Store {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Listener {
-    pub(super) name: String,
-    pub(super) connections: u64,
+    pub(super) connections: Option<u64>,
     pub(super) in_flight: Option<u64>,
 }
 

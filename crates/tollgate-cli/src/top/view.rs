@@ -86,6 +86,10 @@ impl View {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Next::Quit;
         }
+        // Other letters with Ctrl or Alt mean nothing here; Ctrl-@ would be a blank.
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return Next::GoOn;
+        }
         if self.is_typing {
             self.type_in(key.code);
             return Next::GoOn;

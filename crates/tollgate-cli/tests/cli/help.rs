@@ -22,6 +22,8 @@ fn overall() {
       check       Say everything that is wrong with a rule file
       explain     Say which route and rules a request would meet, and why not the others
       schema      Print the JSON Schema of rule files, for editors
+      token       Make a token for somebody who may look at the admin listener, and the line of the rule
+                  file that knows it
       replay      Run recorded traffic through limits, on a clock of its own
       demo        Watch a gateway limit its clients: everything is built in, nothing else is needed
       top         Watch a running server: who passes, waits and is refused, by which rule, and which

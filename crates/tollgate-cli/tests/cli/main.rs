@@ -24,4 +24,5 @@ mod served;
 mod serving;
 mod spans;
 mod stores;
+mod top;
 mod traces;
