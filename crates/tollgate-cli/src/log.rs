@@ -18,7 +18,7 @@ use std::{
 };
 use tollgate_gateway::{Access, Observer};
 use tollgate_rules::model::{AccessLog, LogFormat, LogLevel, LogSettings};
-use tracing::{Level, level_filters::LevelFilter};
+use tracing::Level;
 use tracing_subscriber::{
     Layer as _, Registry, filter::Targets, fmt, layer::SubscriberExt as _, reload,
     util::SubscriberInitExt as _,
@@ -34,7 +34,7 @@ static ACCESSES: AtomicBool = AtomicBool::new(false);
 
 /// Begins to log, once.
 pub(crate) fn begin(settings: LogSettings) {
-    let (filter, handle) = reload::Layer::new(targets(settings.level));
+    let (filter, handle) = reload::Layer::new(targets(settings));
     let lines = fmt::layer().with_writer(io::stderr).with_ansi(is_coloured());
     let lines = match settings.format {
         LogFormat::Text => lines.with_target(false).boxed(),
@@ -51,17 +51,17 @@ pub(crate) fn begin(settings: LogSettings) {
 pub(crate) fn follow(settings: LogSettings) {
     if let Some(levels) = LEVELS.get() {
         // It fails where nobody logs any more.
-        let _ = levels.reload(targets(settings.level));
+        let _ = levels.reload(targets(settings));
     }
     ACCESSES.store(settings.access == AccessLog::On, Relaxed);
 }
 
-fn targets(level: LogLevel) -> Targets {
-    let level = LevelFilter::from_level(severity(level));
+/// No more than is wanted anywhere: what is above the highest of these costs nothing at all.
+fn targets(settings: LogSettings) -> Targets {
     Targets::new()
-        .with_default(level)
-        .with_target(REFUSED, LevelFilter::TRACE)
-        .with_target(ACCESS, LevelFilter::TRACE)
+        .with_default(severity(settings.level))
+        .with_target(REFUSED, severity(settings.refusals_level))
+        .with_target(ACCESS, Level::INFO)
 }
 
 fn severity(level: LogLevel) -> Level {
