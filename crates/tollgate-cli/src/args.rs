@@ -57,6 +57,10 @@ pub(crate) enum Command {
     /// who waits and who is refused by which rule. Try the gateway with curl meanwhile, or edit its rule file and watch the
     /// change take hold. Ctrl-C ends it and leaves nothing behind.
     Demo(DemoArgs),
+    /// Watch a running server: who passes, waits and is refused, by which rule, and which keys are busiest.
+    ///
+    /// Asks the server's admin listener once a second. Where there is no terminal, a plain line a second says the same.
+    Top(TopArgs),
     /// Watch every algorithm meet the same traffic, side by side.
     ///
     /// Bursts, a trickle, a rush around a window's edge: one mark for every request shows who passes, waits or is
@@ -227,6 +231,33 @@ pub(crate) struct DemoArgs {
     /// Where health and metrics are; 127.0.0.1:9090 if left out, or a free port if that is taken
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<SocketAddr>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct TopArgs {
+    /// The server's admin listener
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
+    pub(crate) ask: String,
+
+    /// A file with your token, where the listener asks who you are
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// End after this time, such as 10s; at q or Ctrl-C if left out
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(crate) lasting: Option<Duration>,
+
+    /// Print one line and end
+    #[arg(long, conflicts_with = "lasting")]
+    pub(crate) once: bool,
+
+    /// Print a plain line a second, as is done where there is no terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+
+    /// Print lines of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(clap::Args)]

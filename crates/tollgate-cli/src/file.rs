@@ -109,6 +109,12 @@ pub(crate) fn same_frame(old: &RuleFile, new: &RuleFile) -> Result<(), String> {
     if old.rules_from != new.rules_from {
         return Err("rules_from: was changed, which takes a restart".to_owned());
     }
+    if old.telemetry != new.telemetry {
+        return Err("telemetry: was changed, which takes a restart".to_owned());
+    }
+    if old.log.format != new.log.format {
+        return Err("log.format: was changed, which takes a restart".to_owned());
+    }
     let listeners = [
         ("gateway", &old.listen.gateway, &new.listen.gateway),
         ("grpc", &old.listen.grpc, &new.listen.grpc),

@@ -13,7 +13,9 @@ mod log;
 mod replay;
 mod rules;
 mod serve;
+mod telemetry;
 mod token;
+mod top;
 mod words;
 
 use args::{Args, Command};
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Token => token::run(),
         Command::Replay(args) => replay::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Algorithms(args) => algorithms::run(&args),
     };
     match done {

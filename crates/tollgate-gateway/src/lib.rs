@@ -26,7 +26,7 @@ mod upstream;
 
 pub use body::{Body, BodyError};
 pub use client::{ClientInfo, Scheme};
-pub use door::{Answered, Gateway, Ledger, NoLedger, PrepareError, Prepared, Ruled};
+pub use door::{Answered, Gateway, Ledger, NoLedger, PrepareError, Prepared, Ruled, Span, Tracer};
 pub use error::ForwardError;
 pub use forward::forward;
 pub use request::RequestBody;

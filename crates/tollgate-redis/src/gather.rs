@@ -24,7 +24,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
@@ -51,6 +51,8 @@ pub(crate) struct Gatherer {
     told: Mutex<Option<(u64, Instant)>>,
     /// Whether the last call took long.
     is_far: AtomicBool,
+    /// Who wants to know how long calls take.
+    heard: OnceLock<Box<dyn Fn(Duration) + Send + Sync>>,
 }
 
 /// What waits for one of the calls that its keys can be in.
@@ -92,7 +94,14 @@ pub(crate) struct Asking<'a> {
 
 impl Gatherer {
     pub(crate) fn new(link: Arc<Link>, clock: Option<ManualClock>) -> Self {
-        Self { link, lanes: Mutex::default(), clock, told: Mutex::default(), is_far: AtomicBool::new(false) }
+        Self {
+            link,
+            lanes: Mutex::default(),
+            clock,
+            told: Mutex::default(),
+            is_far: AtomicBool::new(false),
+            heard: OnceLock::new(),
+        }
     }
 
     pub(crate) const fn link(&self) -> &Arc<Link> {
@@ -256,6 +265,15 @@ impl Gatherer {
     /// Remembers how long a call took.
     pub(crate) fn took(&self, time: Duration) {
         self.is_far.store(time > FAR, Relaxed);
+        if let Some(hear) = self.heard.get() {
+            hear(time);
+        }
+    }
+
+    /// Tells how long every call takes from now on; the first who asks is told.
+    pub(crate) fn on_call(&self, hear: Box<dyn Fn(Duration) + Send + Sync>) {
+        // Whoever was there first stays.
+        let _ = self.heard.set(hear);
     }
 
     /// How many calls may be under way, and how many questions make another worth it.

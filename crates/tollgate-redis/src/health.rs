@@ -1,9 +1,12 @@
 //! How the store fares, for whoever watches.
 
 use crate::{breaker::Mode, store::RedisStore};
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 /// How the store fares. Counts are since it was opened.
@@ -62,6 +65,12 @@ impl Counts {
 }
 
 impl RedisStore {
+    /// Tells how long every call to Redis takes from now on, answered or not; of several who want to know the first is told.
+    /// Called by whoever made the call: it must not block.
+    pub fn on_call(&self, hear: impl Fn(Duration) + Send + Sync + 'static) {
+        self.shared.gatherer.on_call(Box::new(hear));
+    }
+
     /// How the store fares.
     #[must_use]
     pub fn health(&self) -> Health {

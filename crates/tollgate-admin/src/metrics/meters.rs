@@ -123,7 +123,7 @@ impl Meters {
                 &["upstream"],
             ),
             store: registry
-                .histograms("tollgate_store_seconds", "How long a shared store took to decide.", &[])
+                .histograms("tollgate_store_seconds", "How long a shared store took to answer a call, which may carry several questions.", &[])
                 .with(&[]),
             reloads: [reloads.with(&["ok"]), reloads.with(&["failed"])],
             registry,

@@ -39,7 +39,6 @@ use tokio::{
 };
 use tollgate::MemoryStore;
 use tollgate_net::{Drain, DrainTimes, Phase, stop_on_signals};
-use tollgate_rules::model::AccessLog;
 use traffic::Traffic;
 use upstream::Upstream;
 
@@ -70,13 +69,7 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let rules = RulesOnDisk::write(&text)?;
     let (patterns, domains) = (Vec::new(), Vec::new());
     let watched = Watched { path: rules.path().to_owned(), text: text.clone(), patterns, domains };
-    let options = Options {
-        watched: Some(watched),
-        book: None,
-        workers: WORKERS,
-        access: AccessLog::default(),
-        metrics: Metrics::Kept,
-    };
+    let options = Options { watched: Some(watched), book: None, workers: WORKERS, metrics: Metrics::Kept };
     let store = Arc::new(MemoryStore::new());
     let opened = Opened::open(store, file::parse(&text)?, options, drain.clone()).await?;
     let at = |name| opened.addresses().iter().find(|(door, _)| *door == name).map(|(_, address)| *address);

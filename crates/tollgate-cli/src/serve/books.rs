@@ -1,7 +1,7 @@
 //! The books of the gateway: metrics by route and rule, the busiest keys, a sample of the refusals in the log and to whoever
-//! listens, a sample of the requests to try drafts on.
+//! listens, a sample of the requests to try drafts on, traces.
 
-use crate::words::limit_name;
+use crate::{log::Refusals, words::limit_name};
 use http::header;
 use std::{
     sync::Arc,
@@ -11,7 +11,7 @@ use tollgate_admin::{
     Histogram, KeyMeter, Meters, Outcome as Counted, Refusal, RouteMeter, RuleMeter, RuledMeter, Sketch,
     Traffic,
 };
-use tollgate_gateway::{Answered, Ledger, NoLedger, Ruled};
+use tollgate_gateway::{Answered, Ledger, NoLedger, Ruled, Tracer};
 use tollgate_rules::{
     Keyed, Program, RuleId,
     enforce::{self, Outcome, Why},
@@ -31,13 +31,22 @@ impl Metrics {
         program: &Program,
         meters: &Meters,
         sketch: &Sketch,
-        traffic: &Traffic,
+        told: &Told,
     ) -> Arc<dyn Ledger> {
         match self {
-            Self::Kept => Arc::new(Books::new(program, meters, sketch, traffic.clone())),
+            Self::Kept => Arc::new(Books::new(program, meters, sketch, told.clone())),
             Self::Not => Arc::new(NoLedger),
         }
     }
+}
+
+/// Who is told of single requests, whatever rules are in force.
+#[derive(Clone)]
+pub(super) struct Told {
+    pub(super) refusals: Refusals,
+    /// Who listens, and what is recorded.
+    pub(super) traffic: Traffic,
+    pub(super) tracer: Option<Arc<dyn Tracer>>,
 }
 
 /// Books for one edition of the rules: every handle is at hand, nothing is looked up by name.
@@ -49,13 +58,11 @@ struct Books {
     none: RouteMeter,
     upstreams: Vec<Histogram>,
     keys: Vec<KeyMeter>,
-    refusals: crate::log::Refusals,
-    /// Who listens, and what is recorded.
-    traffic: Traffic,
+    told: Told,
 }
 
 impl Books {
-    fn new(program: &Program, meters: &Meters, sketch: &Sketch, traffic: Traffic) -> Self {
+    fn new(program: &Program, meters: &Meters, sketch: &Sketch, told: Told) -> Self {
         let file = program.file();
         let rules = program.rules().map(|entry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
@@ -69,8 +76,7 @@ impl Books {
             none: meters.route(""),
             upstreams: file.upstreams.iter().map(|upstream| meters.upstream(&upstream.name)).collect(),
             keys: keys.collect(),
-            refusals: crate::log::Refusals::new(file.log.refusals),
-            traffic,
+            told,
         }
     }
 
@@ -86,7 +92,7 @@ impl Books {
             _ => None,
         };
         let key: Vec<_> = values.iter().flat_map(|values| values.iter()).collect();
-        self.traffic.events.refused(&Refusal {
+        self.told.traffic.events.refused(&Refusal {
             route: found.route().map(|route| program.route(route).name.as_str()),
             rule: &program.rule(by).rule.name,
             method: found.request().method,
@@ -104,19 +110,23 @@ impl Books {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let is_open = request.headers.contains_key(header::TRANSFER_ENCODING);
         let body = if is_open { enforce::Body::Open } else { enforce::Body::Known };
-        self.traffic.recorder.record(request, body, i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+        self.told.traffic.recorder.record(
+            request,
+            body,
+            i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        );
     }
 
     fn log_refusal(&self, ruled: &Ruled<'_>, rule: &str) {
         let route = ruled.found.route().map(|route| ruled.found.program().route(route).name.as_str());
         let request = ruled.found.request();
-        self.refusals.log(route.unwrap_or("-"), rule, request.method, ruled.found.path(), request.ip);
+        self.told.refusals.log(route.unwrap_or("-"), rule, request.method, ruled.found.path(), request.ip);
     }
 }
 
 impl Ledger for Books {
     fn ruled(&self, ruled: &Ruled<'_>) {
-        if self.traffic.recorder.wants() {
+        if self.told.traffic.recorder.wants() {
             self.record(ruled);
         }
         let program = ruled.found.program();
@@ -141,7 +151,7 @@ impl Ledger for Books {
                 self.rules[by.0].count(counted);
                 self.log_refusal(ruled, &program.rule(by).rule.name);
                 if let Outcome::Refused { why, .. } = ruled.outcome
-                    && self.traffic.events.wants_refusal()
+                    && self.told.traffic.events.wants_refusal()
                 {
                     self.tell_refusal(ruled, by, why);
                 }
@@ -179,5 +189,9 @@ impl Ledger for Books {
         if let Some((upstream, took)) = answered.upstream {
             self.upstreams[upstream].observe(took);
         }
+    }
+
+    fn tracer(&self) -> Option<Arc<dyn Tracer>> {
+        self.told.tracer.clone()
     }
 }

@@ -56,7 +56,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         watched: Some(watched),
         book,
         workers: args.workers,
-        access: file.log.access,
         metrics: if args.without_metrics { Metrics::Not } else { Metrics::Kept },
     };
     match store_of(&file.store)? {
@@ -71,7 +70,7 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
     options: Options,
     drain: Drain,
 ) -> Result<()> {
-    let opened = Opened::open(store, file, options, drain.clone()).await?;
+    let mut opened = Opened::open(store, file, options, drain.clone()).await?;
     for (name, address) in opened.addresses() {
         eprintln!("{name:<8} {address}");
     }
@@ -81,6 +80,7 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
         );
     }
     let drained = drain.run().await;
+    opened.flush().await;
     opened.join();
     if let Drained::Left(left) = drained {
         eprintln!("stopped with {left} connections still open after the deadline");

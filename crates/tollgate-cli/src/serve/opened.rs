@@ -2,7 +2,7 @@
 
 use super::{
     answers::AnswerBooks,
-    books::Metrics,
+    books::{Metrics, Told},
     certificates,
     controls::{self, Controls},
     doors::{self, Doors},
@@ -11,6 +11,7 @@ use super::{
     source::BookSource,
     state::{self, Status, Tell},
 };
+use crate::{log::Refusals, telemetry::Exporter};
 use anyhow::{Context, Result, anyhow};
 use std::{
     error::Error,
@@ -27,10 +28,7 @@ use tollgate_admin::{Access, Admin, Line, Meters, RulesState, Sketch, State, Tra
 use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings};
 use tollgate_net::{Contents, Drain, Listener, Phase, TlsFiles, Watcher};
-use tollgate_rules::{
-    Enforcer, RuleEntry, RuleFile,
-    model::{self, AccessLog},
-};
+use tollgate_rules::{Enforcer, RuleEntry, RuleFile, model};
 use tollgate_service::Desk;
 
 /// The drain itself knows when it is over.
@@ -44,8 +42,6 @@ pub(crate) struct Options {
     pub(crate) book: Option<BookSource>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
-    /// Whether every request is logged.
-    pub(crate) access: AccessLog,
     /// Whether metrics are kept.
     pub(crate) metrics: Metrics,
 }
@@ -65,6 +61,7 @@ pub(crate) struct Opened<S: Enter> {
     addresses: Vec<(&'static str, SocketAddr)>,
     doors: Doors,
     tasks: Vec<JoinHandle<()>>,
+    exporter: Exporter,
 }
 
 /// How many there are, by listener, when somebody asks.
@@ -78,8 +75,15 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let prepared = Prepared::first(&file)?;
         let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch, traffic) = (Meters::new(), Sketch::new(), Traffic::new()?);
+        enforcer.store().time_calls(meters.store());
         let edition = enforcer.edition();
-        let ledger = options.metrics.ledger(edition.program(), &meters, &sketch, &traffic);
+        let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
+        let file = edition.program().file();
+        let exporter = Exporter::begin(file.telemetry.as_ref(), &meters).context("telemetry")?;
+        let (refusals, tracer) = (Refusals::new(file.log), exporter.tracer());
+        let told = Told { refusals, traffic: traffic.clone(), tracer };
+        tasks.push(tokio::spawn(told.refusals.clone().count_left_out()));
+        let ledger = options.metrics.ledger(edition.program(), &meters, &sketch, &told);
         let answers = AnswerBooks::new(edition.program(), &named, &meters, &sketch);
         let desk = Desk::new(Arc::clone(&enforcer), Arc::new(answers));
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
@@ -94,7 +98,6 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
                 state::upstreams(&door.upstreams())
             }))
         };
-        let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
         let (mut connections, mut in_flight): (Gauges, Gauges) = (Vec::new(), Vec::new());
         if let Some(listener) = &listen.gateway {
             let server = open_gateway(listener, &options, door.clone())?;
@@ -130,7 +133,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             metrics: options.metrics,
             meters: meters.clone(),
             sketch: sketch.clone(),
-            traffic: traffic.clone(),
+            told,
             access: access.clone(),
             home: path,
             own,
@@ -164,12 +167,17 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             }
             (None, _) => {}
         }
-        Ok(Self { followers, addresses, doors, tasks })
+        Ok(Self { followers, addresses, doors, tasks, exporter })
     }
 
     /// Waits until everything has ended, which it does when the drain is over.
     pub(crate) fn join(mut self) {
         std::mem::take(&mut self.doors).join();
+    }
+
+    /// Sends the last spans, if there is anybody to send them to.
+    pub(crate) async fn flush(&mut self) {
+        self.exporter.end().await;
     }
 
     /// What is open, and where.
@@ -229,9 +237,7 @@ fn open_gateway<S: Enter + 'static>(
     settings.limits.head_timeout = listener.header_timeout;
     settings.limits.idle_timeout = listener.idle_timeout;
     settings.limits.body_timeout = listener.idle_timeout;
-    if options.access == AccessLog::On {
-        settings.observer = Some(Arc::new(crate::log::AccessLines));
-    }
+    settings.observer = Some(Arc::new(crate::log::AccessLines));
     Server::start(socket.into_std()?, settings, door).context("listen.gateway")
 }
 

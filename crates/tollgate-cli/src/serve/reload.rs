@@ -3,7 +3,7 @@
 use super::{
     Watched,
     answers::AnswerBooks,
-    books::Metrics,
+    books::{Metrics, Told},
     state::{Status, Tell},
 };
 use crate::{domains, file};
@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::sync::Notify;
 use tollgate::Enter;
-use tollgate_admin::{Access, Meters, Sketch, Traffic};
+use tollgate_admin::{Access, Meters, Sketch};
 use tollgate_gateway::Gateway;
 use tollgate_net::{Contents, Watcher};
 use tollgate_rules::{Enforcer, RuleFile};
@@ -29,7 +29,7 @@ pub(super) struct Followers<S: Enter> {
     pub(super) metrics: Metrics,
     pub(super) meters: Meters,
     pub(super) sketch: Sketch,
-    pub(super) traffic: Traffic,
+    pub(super) told: Told,
     /// Who may look at the admin listener.
     pub(super) access: Access,
     /// Where the rule file is, for the files that it names.
@@ -92,10 +92,13 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         self.enforcer.reload(rules).map_err(|error| error.to_string())?;
         self.access.replace(users.unwrap_or_default());
         let edition = self.enforcer.edition();
+        let log = edition.program().file().log;
+        crate::log::follow(log);
+        self.told.refusals.follow(log);
         let answers = AnswerBooks::new(edition.program(), &self.doors, &self.meters, &self.sketch);
         self.desk.keep_books(Arc::new(answers));
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
-            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch, &self.traffic);
+            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch, &self.told);
             gateway.adopt(edition, prepared, ledger);
         }
         self.meters.reloaded();

@@ -12,8 +12,8 @@ use std::{
 };
 use tollgate::{MemoryStore, Store};
 use tollgate_admin::{
-    Component, Condition, Explaining, ReloadFailure, RuleMistake, RulesState, State, StoreMode, StoreState,
-    Unexplained,
+    Component, Condition, Explaining, Histogram, ReloadFailure, RuleMistake, RulesState, State, StoreMode,
+    StoreState, Unexplained,
 };
 use tollgate_net::{Drain, Phase};
 use tollgate_redis::{HealthState, RedisStore};
@@ -22,6 +22,9 @@ use tollgate_rules::{Enforcer, Mistakes};
 /// A store that tells how it is.
 pub(crate) trait Tell {
     fn tell(&self) -> StoreState;
+
+    /// Has the times of its calls written down, where it makes any.
+    fn time_calls(&self, _: &Histogram) {}
 }
 
 impl Tell for MemoryStore {
@@ -45,6 +48,11 @@ impl Tell for RedisStore {
             _ => StoreMode::Degraded,
         };
         StoreState { mode, last_error: health.last_error.clone(), keys: 0, evictions: 0 }
+    }
+
+    fn time_calls(&self, times: &Histogram) {
+        let times = times.clone();
+        self.on_call(move |took| times.observe(took));
     }
 }
 

@@ -23,8 +23,12 @@ fn overall() {
       explain     Say which route and rules a request would meet, and why not the others
       rules       Move rules between a file and the database that its rules_from names
       schema      Print the JSON Schema of rule files, for editors
+      token       Make a token for somebody who may look at the admin listener, and the line of the rule
+                  file that knows it
       replay      Run recorded traffic through limits, on a clock of its own
       demo        Watch a gateway limit its clients: everything is built in, nothing else is needed
+      top         Watch a running server: who passes, waits and is refused, by which rule, and which
+                  keys are busiest
       algorithms  Watch every algorithm meet the same traffic, side by side
       help        Print this message or the help of the given subcommand(s)
 

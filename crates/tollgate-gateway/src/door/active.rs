@@ -1,6 +1,6 @@
 //! What the gateway needs to know of the rules in force, made once for all requests.
 
-use super::ledger::Ledger;
+use super::{Tracer, ledger::Ledger};
 use crate::{HealthSettings, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
 use std::sync::Arc;
 use thiserror::Error;
@@ -24,6 +24,7 @@ pub(super) struct Active<S: Enter> {
     /// By their place in the file.
     pub(super) upstreams: Vec<Arc<Upstream>>,
     pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) tracer: Option<Arc<dyn Tracer>>,
 }
 
 /// The upstreams of a file that is about to be in force.
@@ -83,7 +84,8 @@ impl<S: Enter> Active<S> {
         }
         let policies = Policies::new(style, told);
         let proxies = TrustedProxies::new(file.trusted_proxies.iter().copied());
-        Self { policies, overrides, proxies, refusal, upstreams: prepared.upstreams, ledger, edition }
+        let (upstreams, tracer) = (prepared.upstreams, ledger.tracer());
+        Self { policies, overrides, proxies, refusal, upstreams, ledger, tracer, edition }
     }
 
     /// Where the policy of a charge is among those that are told.

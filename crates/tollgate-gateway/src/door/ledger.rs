@@ -1,7 +1,8 @@
-//! What the gateway tells whoever keeps the books: metrics, the busiest keys, logs.
+//! What the gateway tells whoever keeps the books: metrics, the busiest keys, logs, traces.
 
+use super::Tracer;
 use http::StatusCode;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tollgate_rules::{
     Found, RouteId,
     enforce::{Outcome, Shadow, Stand},
@@ -14,6 +15,11 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// A response has begun.
     fn answered(&self, answered: &Answered);
+
+    /// Who takes the spans of requests, if anybody does. Asked once, when the rules are put in force.
+    fn tracer(&self) -> Option<Arc<dyn Tracer>> {
+        None
+    }
 }
 
 /// What the rules said of a request.

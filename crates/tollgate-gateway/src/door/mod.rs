@@ -9,9 +9,11 @@ mod active;
 mod answer;
 mod hold;
 mod ledger;
+mod trace;
 
 pub use active::{PrepareError, Prepared};
 pub use ledger::{Answered, Ledger, NoLedger, Ruled};
+pub use trace::{Span, Tracer};
 
 use crate::{
     forward::forward_lines,
@@ -35,6 +37,7 @@ use tollgate_rules::{
     Edition, RouteId, Ruling,
     enforce::{self, Outcome},
 };
+use trace::Trace;
 
 /// The gateway: rules, and the upstreams behind them.
 pub struct Gateway<S: Enter> {
@@ -109,15 +112,23 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
     async fn handle(&self, mut request: Request<RequestBody>, mut client: ClientInfo) -> Response<Body> {
         let begun = Instant::now();
         let active = self.inner.active.load_full();
+        let mut trace = active.tracer.as_ref().and_then(|tracer| Trace::begin(tracer, &mut request, begun));
         let Some(slot) = self.inner.in_flight.enter() else {
-            return active.counted(active.overloaded(request.headers()), None, begun);
+            return active.counted(active.overloaded(request.headers()), None, begun, trace);
         };
         client.client_ip = active.proxies.client(client.peer.ip(), request.headers());
         client.trusted = active.proxies.trusts(client.peer.ip());
 
+        if let Some(trace) = &mut trace {
+            trace.asked_by(client.client_ip);
+        }
+
         let Some(mut verdict) = decide(&active, &request, &client).await else {
-            return active.counted(Active::<S>::no_route(), None, begun);
+            return active.counted(Active::<S>::no_route(), None, begun, trace);
         };
+        if let Some(trace) = &mut trace {
+            trace.ruled(&active, verdict.route, &verdict.ruling.outcome);
+        }
         let route = active.edition.program().route(verdict.route);
         let (upstream, passed) = match &verdict.ruling.outcome {
             Outcome::Pass { .. } => (route.upstream, true),
@@ -125,7 +136,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 Some(other) => (other, false),
                 None => {
                     let refused = active.refuse(request.headers(), &verdict.ruling, *by, why);
-                    let mut response = active.counted(refused, Some(verdict.route), begun);
+                    let mut response = active.counted(refused, Some(verdict.route), begun, trace);
                     response.body_mut().occupy(slot);
                     return response;
                 }
@@ -152,6 +163,10 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
             status: response.status(),
             took: answered - begun,
         });
+        if let Some(mut trace) = trace {
+            trace.forwarded(active.upstreams[upstream].name(), answered - asked);
+            trace.stay_with(&mut response);
+        }
         if passed {
             active.tell(&verdict.ruling, &mut response);
         }
@@ -169,9 +184,18 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
 
 impl<S: Enter> Active<S> {
     /// An answer that was given here, written into the books.
-    fn counted(&self, response: Response<Body>, route: Option<RouteId>, begun: Instant) -> Response<Body> {
+    fn counted(
+        &self,
+        mut response: Response<Body>,
+        route: Option<RouteId>,
+        begun: Instant,
+        trace: Option<Trace>,
+    ) -> Response<Body> {
         let (status, took) = (response.status(), begun.elapsed());
         self.ledger.answered(&Answered { route, upstream: None, status, took });
+        if let Some(trace) = trace {
+            trace.stay_with(&mut response);
+        }
         response
     }
 }

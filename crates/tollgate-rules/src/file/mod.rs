@@ -15,6 +15,7 @@ mod pattern;
 mod route;
 mod rules_from;
 mod settings;
+mod telemetry;
 mod time;
 mod upstream;
 mod users;
@@ -151,6 +152,7 @@ fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
     let refusal =
         defaulted(fields.optional("refusal"), RefusalStyle::default(), |style| style.choice(&REFUSALS));
     let log = defaulted(fields.optional("log"), LogSettings::default(), settings::log);
+    let telemetry = defaulted(fields.optional("telemetry"), None, |it| telemetry::telemetry(it).map(Some));
     let limits = limits::limits(fields.optional("limits"));
     let upstreams = upstream::upstreams(fields.optional("upstreams"));
     let domains = domains::domains(fields.optional("domains"));
@@ -169,6 +171,7 @@ fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
         headers: headers?,
         refusal: refusal?,
         log: log?,
+        telemetry: telemetry?,
         limits: limits.into_limits()?,
         upstreams: upstreams.read?,
         domains: Domains::named(domains?),

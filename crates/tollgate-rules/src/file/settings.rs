@@ -4,7 +4,7 @@ use super::all;
 use crate::{
     decode::{Cursor, shorten},
     limit::{defaulted, duration},
-    model::{AccessLog, LogLevel, LogSettings, RefusalLog, StoreSettings},
+    model::{AccessLog, LogFormat, LogLevel, LogSettings, RefusalLog, StoreSettings},
     schema,
 };
 use ipnet::IpNet;
@@ -119,6 +119,8 @@ const LEVELS: [(&str, LogLevel); 5] = [
     ("trace", LogLevel::Trace),
 ];
 
+const FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+
 const ACCESS: [(&str, AccessLog); 2] = [("off", AccessLog::Off), ("on", AccessLog::On)];
 
 /// Reads `log`.
@@ -126,8 +128,17 @@ pub(super) fn log(log: &Cursor<'_>) -> Option<LogSettings> {
     let mut fields = log.mapping(&schema::LOG)?;
     let default = LogSettings::default();
     let refusals = defaulted(fields.optional("refusals"), default.refusals, |which| which.choice(&REFUSALS));
+    let refusals_level =
+        defaulted(fields.optional("refusals_level"), default.refusals_level, |level| level.choice(&LEVELS));
     let level = defaulted(fields.optional("level"), default.level, |level| level.choice(&LEVELS));
+    let format = defaulted(fields.optional("format"), default.format, |format| format.choice(&FORMATS));
     let access = defaulted(fields.optional("access"), default.access, |access| access.choice(&ACCESS));
     fields.finish();
-    Some(LogSettings { refusals: refusals?, level: level?, access: access? })
+    Some(LogSettings {
+        refusals: refusals?,
+        refusals_level: refusals_level?,
+        level: level?,
+        format: format?,
+        access: access?,
+    })
 }

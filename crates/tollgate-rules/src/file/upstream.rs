@@ -90,7 +90,7 @@ fn url(url: &Cursor<'_>) -> Option<String> {
 }
 
 /// A scheme, a host, perhaps a port, and nothing else. The messages never show what might be a login.
-fn check_url(text: &str) -> Result<(), crate::decode::Message> {
+pub(super) fn check_url(text: &str) -> Result<(), crate::decode::Message> {
     const SCHEMES: [&str; 3] = ["http", "https", "h2c"];
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err("must begin with `http://`, `https://` or `h2c://`, such as http://127.0.0.1:9001".into());

@@ -7,6 +7,7 @@ mod condition;
 mod rule;
 mod rules_from;
 mod settings;
+mod telemetry;
 
 pub use condition::{Attribute, DailyTime, Instant, Matcher, PathPattern, Segment, TimeSpan, When};
 pub use rule::{
@@ -14,9 +15,10 @@ pub use rule::{
 };
 pub use rules_from::{RuleTable, RulesFrom, SourceUrl};
 pub use settings::{
-    AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogLevel, LogSettings, RefusalLog, RefusalStyle,
-    Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
+    AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogFormat, LogLevel, LogSettings, RefusalLog,
+    RefusalStyle, Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
 };
+pub use telemetry::{Parents, Telemetry};
 
 use crate::{domains::Domains, file::BadRules};
 use ipnet::IpNet;
@@ -41,6 +43,8 @@ pub struct RuleFile {
     pub refusal: RefusalStyle,
     /// What is logged.
     pub log: LogSettings,
+    /// Where traces are sent, if anywhere.
+    pub telemetry: Option<Telemetry>,
     /// Limits by name.
     pub limits: Vec<NamedLimit>,
     /// Where requests go.
@@ -65,6 +69,7 @@ impl Default for RuleFile {
             headers: HeaderStyle::default(),
             refusal: RefusalStyle::default(),
             log: LogSettings::default(),
+            telemetry: None,
             limits: Vec::new(),
             upstreams: Vec::new(),
             domains: Domains::default(),

@@ -213,10 +213,24 @@ pub enum RefusalStyle {
 pub struct LogSettings {
     /// Which refusals.
     pub refusals: RefusalLog,
+    /// The level that refusals are told at.
+    pub refusals_level: LogLevel,
     /// How much of everything else.
     pub level: LogLevel,
+    /// How a line reads.
+    pub format: LogFormat,
     /// Whether every request is.
     pub access: AccessLog,
+}
+
+/// How a line of the log reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object each.
+    Json,
 }
 
 /// Which refusals are logged.

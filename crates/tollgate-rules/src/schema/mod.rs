@@ -11,12 +11,14 @@ mod limits;
 mod reference;
 mod rules;
 mod settings;
+mod telemetry;
 
 pub use draft::json_schema;
 pub(crate) use limits::*;
 pub use reference::reference;
 pub(crate) use rules::*;
 pub(crate) use settings::*;
+pub(crate) use telemetry::*;
 
 /// A kind of mapping.
 pub(crate) struct Shape {

@@ -3,7 +3,7 @@
 use super::{
     Key,
     Kind::{self, Duration, Mapping, Positive, Size, Switch, Text, Word},
-    NAMED_LIMIT, ROUTE, RULE, Shape,
+    NAMED_LIMIT, ROUTE, RULE, Shape, TELEMETRY,
 };
 
 /// A whole rule file.
@@ -40,6 +40,7 @@ pub(crate) static FILE: Shape = Shape {
             "How a refusal reads: `application/problem+json`, as the Soul gateway answers, or a line of text",
         ),
         Key::optional("log", Mapping(&LOG), "What is logged"),
+        Key::optional("telemetry", Mapping(&TELEMETRY), "Where traces are sent; nowhere where left out"),
         Key::optional(
             "limits",
             Kind::Named("name", &Mapping(&NAMED_LIMIT)),
@@ -293,18 +294,32 @@ pub(crate) static STORE: Shape = Shape {
 
 pub(super) const ON_FAILURE: Kind = Word(&["open", "closed", "local"]);
 
+const LEVEL: Kind = Word(&["error", "warn", "info", "debug", "trace"]);
+
 /// The log.
 pub(crate) static LOG: Shape = Shape {
     name: "log",
     about: "What is logged.",
     example: "{ level: info }",
     keys: &[&[
-        Key::defaulted("refusals", Word(&["sampled", "all", "off"]), "sampled", "Which refusals"),
         Key::defaulted(
-            "level",
-            Word(&["error", "warn", "info", "debug", "trace"]),
+            "refusals",
+            Word(&["sampled", "all", "off"]),
+            "sampled",
+            "Which refusals: a few a second and the number of those left out, every one, or none",
+        ),
+        Key::defaulted(
+            "refusals_level",
+            LEVEL,
             "info",
-            "How much of everything else",
+            "The level that refusals are told at, whatever `level` is",
+        ),
+        Key::defaulted("level", LEVEL, "info", "How much of everything else"),
+        Key::defaulted(
+            "format",
+            Word(&["text", "json"]),
+            "text",
+            "How a line reads: for people, or one JSON object each",
         ),
         Key::defaulted("access", Word(&["off", "on"]), "off", "Whether every request gets a line"),
     ]],

@@ -8,8 +8,8 @@ use tollgate_rules::{
     RuleFile,
     model::{
         AccessLog, Attribute, Cost, DailyTime, Excess, HeaderStyle, HealthCheck, Instant, LimitSource,
-        Listener, LogLevel, Matcher, Missing, PathPattern, RefusalLog, RefusalStyle, Server, TimeSpan,
-        TlsFiles, When,
+        Listener, LogFormat, LogLevel, Matcher, Missing, Parents, PathPattern, RefusalLog, RefusalStyle,
+        Server, TimeSpan, TlsFiles, When,
     },
     parse_rules,
 };
@@ -18,7 +18,8 @@ pub(crate) const EXAMPLE: &str = include_str!("example.yaml");
 
 /// The environment that the example is read in.
 pub(crate) fn environment(name: &str) -> Option<String> {
-    let known = HashMap::from([("REDIS_PASSWORD", "s3cret"), ("VIP_KEY", "vip: [1]")]);
+    let known =
+        HashMap::from([("REDIS_PASSWORD", "s3cret"), ("VIP_KEY", "vip: [1]"), ("OTLP_TOKEN", "s3cret-too")]);
     known.get(name).map(|value| (*value).to_owned())
 }
 
@@ -67,6 +68,14 @@ fn settings() {
         (file.log.refusals, file.log.level, file.log.access),
         (RefusalLog::All, LogLevel::Debug, AccessLog::On)
     );
+    assert_eq!((file.log.refusals_level, file.log.format), (LogLevel::Warn, LogFormat::Json));
+    let telemetry = file.telemetry.unwrap();
+    assert_eq!((telemetry.sample, telemetry.parents), (0.25, Parents::Ignore));
+    assert_eq!(
+        (telemetry.otlp.as_str(), telemetry.service.as_str()),
+        ("https://collector.example:4318/base", "edge")
+    );
+    assert_eq!(telemetry.headers, [("authorization".to_owned(), "Bearer s3cret-too".to_owned())]);
 }
 
 #[test]

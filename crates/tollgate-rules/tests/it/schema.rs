@@ -153,6 +153,10 @@ fn both_refuse_a_key_that_is_unknown() {
     for place in all_places(&file) {
         let mut changed = file.clone();
         let Some(Value::Object(entries)) = changed.pointer_mut(&place) else { continue };
+        // Any word names a header.
+        if place == "/telemetry/headers" {
+            continue;
+        }
         entries.insert("surprise".to_owned(), json!(1));
         assert!(!VALIDATOR.is_valid(&changed), "{place}");
         assert!(!is_read(&changed), "{place}");

@@ -88,6 +88,32 @@ fn values_are_text_whatever_they_look_like() {
 }
 
 #[test]
+fn what_is_wrong_with_telemetry() {
+    let texts = [
+        "version: 1\ntelemetry: {}",
+        "version: 1\ntelemetry: { otlp: \"127.0.0.1:4318\", sample: 1.5, service: \"\" }",
+        "version: 1\ntelemetry: { otlp: \"http://me:zq@127.0.0.1\", parents: obey, sample: often }",
+        "version: 1\ntelemetry: { otlp: \"http://127.0.0.1/zq?key=zq\" }",
+        "version: 1\ntelemetry: { otlp: \"https://:4318\", headers: { \"a b\": c, \"${SECRET}\": c, d: \"e\\u0007\" } }",
+    ];
+    let told: Vec<_> = texts.iter().map(|text| told(text, "zq").unwrap()).collect();
+    assert_snapshot!(told.join("\n"), @r#"
+    2:12: telemetry.otlp: is missing, such as `otlp: "http://127.0.0.1:4318"`
+    2:20: telemetry.otlp: must begin with `http://` or `https://`, such as http://127.0.0.1:4318
+    2:46: telemetry.sample: must lie between 0 (none) and 1 (all), such as 0.01
+    2:60: telemetry.service: must not be empty
+    2:20: telemetry.otlp: must not hold a login: `headers` takes an authorization
+    2:55: telemetry.parents: must be one of `follow`, `ignore`; read "obey"
+    2:69: telemetry.sample: must be a number such as 3 or 2.5; read "often"
+    2:20: telemetry.otlp: must hold a host and a path, and nothing after it
+    2:20: telemetry.otlp: must have a host of letters, digits, `.`, `-` and `_` after the `://`
+    2:48: telemetry.headers.a b: must be the name of a header
+    2:58: telemetry.headers.${SECRET}: must be written out: a key is not taken from the environment
+    2:77: telemetry.headers.d: must be the value of a header: visible characters on one line
+    "#);
+}
+
+#[test]
 fn a_store_does_not_print_its_password() {
     let file = parse_rules(EXAMPLE, environment).unwrap();
     assert!(!format!("{file:?}").contains("s3cret"));
