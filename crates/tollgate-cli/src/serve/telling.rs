@@ -56,7 +56,7 @@ impl Telling {
         match timeout(TELL_WITHIN, told).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::debug!("other nodes were not told of the change: {}", error.category())
+                tracing::debug!("other nodes were not told of the change: {}", error.category());
             }
             Err(_) => tracing::debug!("other nodes were not told of the change in time"),
         }
