@@ -47,7 +47,7 @@ async fn rows_are_limits_and_rules(home: Home) {
     let book = keeper.read().await.unwrap();
     let file = compose(OWN, &book, |_| None).unwrap_or_else(|wrong| panic!("{}", wrong[0]));
     let limits: Vec<_> = file.limits.iter().map(|limit| (limit.name.as_str(), limit.limit.most())).collect();
-    assert_eq!(limits, [("/AirAvail", 20), ("/AirFare", 5), ("/Air\"Book's", 1), ("/Off", u32::MAX.into())]);
+    assert_eq!(limits, [("/AirAvail", 20), ("/AirFare", 5), ("/Air\"Book's", 1), ("/Off", u32::MAX)]);
     let rules: Vec<_> = file.everywhere.iter().map(|rule| (rule.name.as_str(), &rule.excess)).collect();
     let wait = |ms| Excess::Wait(std::time::Duration::from_millis(ms));
     assert_eq!(

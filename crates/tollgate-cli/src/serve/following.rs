@@ -39,17 +39,6 @@ pub(super) struct Following<S: Enter> {
     seen: Option<(NodeSeen, Instant)>,
     /// Other nodes, where they can be told at once.
     telling: Option<Telling>,
-    /// What the others were told last, or told us.
-    told: String,
-}
-
-/// Why the database is asked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    /// It is time, or somebody here knows of a change.
-    Here,
-    /// Another node told of a change.
-    Elsewhere,
 }
 
 impl<S: Enter + Tell + 'static> Following<S> {
@@ -57,8 +46,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
         followers.status.is_revision(&source.book.revision);
         let store = &followers.enforcer.edition().program().file().store.url.clone();
         let telling = Telling::of(store, &source.keeper.source().name);
-        let told = source.book.revision.clone();
-        Self { followers, source, node, refused: None, is_away: false, seen: None, telling, told }
+        Self { followers, source, node, refused: None, is_away: false, seen: None, telling }
     }
 
     /// Follows the database, and the file that has what is the node's own, for ever.
@@ -77,9 +65,9 @@ impl<S: Enter + Tell + 'static> Following<S> {
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = polls.tick() => self.look_and_tell(Asked::Here).await,
-                () = self.followers.look.notified() => self.look_and_tell(Asked::Here).await,
-                () = heard.notified() => self.look_and_tell(Asked::Elsewhere).await,
+                _ = polls.tick() => self.look_and_tell().await,
+                () = self.followers.look.notified() => self.look_and_tell().await,
+                () = heard.notified() => self.look_and_tell().await,
                 told = watcher.changed() => self.take_file(&mut watched, &mut watcher, &told),
             }
             self.say_seen().await;
@@ -87,16 +75,10 @@ impl<S: Enter + Tell + 'static> Following<S> {
     }
 
     /// Asks the database once, and tells the others what they may not know.
-    async fn look_and_tell(&mut self, asked: Asked) {
+    async fn look_and_tell(&mut self) {
         self.look().await;
-        let revision = self.followers.status.revision();
-        let Some(telling) = &self.telling else { return };
-        telling.is_ours(&revision);
-        if revision != self.told {
-            if asked == Asked::Here {
-                telling.tell(&revision).await;
-            }
-            self.told = revision;
+        if let Some(telling) = &self.telling {
+            telling.has(&self.followers.status.revision()).await;
         }
     }
 

@@ -5,7 +5,7 @@
 
 use futures_util::StreamExt;
 use std::{
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
     time::Duration,
 };
 use tokio::{
@@ -27,6 +27,8 @@ pub(crate) struct Telling {
     pub(super) heard: Arc<Notify>,
     /// What we have in force.
     ours: Arc<RwLock<String>>,
+    /// What somebody told of last.
+    theirs: Arc<RwLock<String>>,
 }
 
 impl Telling {
@@ -34,16 +36,19 @@ impl Telling {
     pub(super) fn of(store: &str, database: &str) -> Option<Self> {
         let client = store.starts_with("redis://").then(|| redis::Client::open(store).ok()).flatten()?;
         let channel = format!("tollgate:rules:{database}");
-        Some(Self { client, channel, heard: Arc::default(), ours: Arc::default() })
+        Some(Self { client, channel, heard: Arc::default(), ours: Arc::default(), theirs: Arc::default() })
     }
 
-    /// Says which revision is in force here, to be compared with what is heard.
-    pub(super) fn is_ours(&self, revision: &str) {
-        revision.clone_into(&mut self.ours.write().unwrap_or_else(PoisonError::into_inner));
+    /// Says which revision is in force here, and tells the others where nobody has.
+    pub(super) async fn has(&self, revision: &str) {
+        let is_new = *get(&self.ours) != *revision;
+        set(&self.ours, revision);
+        if is_new && *get(&self.theirs) != *revision {
+            self.tell(revision).await;
+        }
     }
 
-    /// Tells the others.
-    pub(super) async fn tell(&self, revision: &str) {
+    async fn tell(&self, revision: &str) {
         let told = async {
             let mut connection = self.client.get_multiplexed_async_connection().await?;
             redis::cmd("PUBLISH").arg(&self.channel).arg(revision).exec_async(&mut connection).await
@@ -51,7 +56,7 @@ impl Telling {
         match timeout(TELL_WITHIN, told).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::debug!("other nodes were not told of the change: {}", error.category())
+                tracing::debug!("other nodes were not told of the change: {}", error.category());
             }
             Err(_) => tracing::debug!("other nodes were not told of the change in time"),
         }
@@ -67,10 +72,9 @@ impl Telling {
                 self.heard.notify_one();
                 let mut messages = messages.on_message();
                 while let Some(message) = messages.next().await {
-                    let is_ours = message
-                        .get_payload::<String>()
-                        .is_ok_and(|told| told == *self.ours.read().unwrap_or_else(PoisonError::into_inner));
-                    if !is_ours {
+                    let Ok(told) = message.get_payload::<String>() else { continue };
+                    set(&self.theirs, &told);
+                    if told != *get(&self.ours) {
                         self.heard.notify_one();
                     }
                 }
@@ -78,4 +82,12 @@ impl Telling {
             sleep(AGAIN_AFTER).await;
         }
     }
+}
+
+fn get(text: &RwLock<String>) -> RwLockReadGuard<'_, String> {
+    text.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn set(text: &RwLock<String>, to: &str) {
+    to.clone_into(&mut text.write().unwrap_or_else(PoisonError::into_inner));
 }

@@ -275,10 +275,14 @@ fn nodes_that_share_a_redis_are_told_at_once() {
     let (status, told) =
         ask(&other, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":false}"#);
     assert_eq!(status, "200", "{told}");
-    ask(&other, "PUT", "/v1/switch", r#"{"enabled":true}"#);
-    ask(&one, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":true}"#);
-    becomes(&one, "100");
-    becomes(&other, "100");
+    let (status, told) = ask(&other, "PUT", "/v1/switch", r#"{"enabled":true}"#);
+    assert_eq!(status, "200", "{told}");
+    let (status, told) =
+        ask(&one, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":true}"#);
+    assert_eq!(status, "200", "{told}");
+    for node in [&one, &other] {
+        becomes(node, "100");
+    }
 }
 
 #[test]
