@@ -177,7 +177,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Ask a running server's admin listener, such as http://127.0.0.1:9090, what each bucket holds
+    /// Ask a running server's admin listener, such as http://127.0.0.1:9090, what each bucket holds; where it asks for a
+    /// token, TOLLGATE_TOKEN in the environment has it
     #[arg(long, value_name = "URL")]
     pub(crate) ask: Option<String>,
 }

@@ -4,7 +4,7 @@ use crate::replay::Misuse;
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value};
 use std::{
-    fmt,
+    env, fmt,
     io::{self, Read, Write},
     net::{TcpStream, ToSocketAddrs},
     time::{Duration, Instant},
@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Far more than an explanation of the largest file.
 const LONGEST: usize = 16 * 1024 * 1024;
+
+/// The variable of the environment that has the token, where the listener asks for one.
+const TOKEN: &str = "TOLLGATE_TOKEN";
 
 /// An admin listener, by its address.
 pub(super) struct Listener {
@@ -63,7 +66,10 @@ impl Listener {
         let body: Option<Map<String, Value>> = serde_json::from_slice(body).ok();
         match (status, body) {
             (200, Some(told)) if told.contains_key("holds") => Ok(told),
-            (400 | 503, Some(problem)) if problem.contains_key("detail") => {
+            (401 | 429, Some(problem)) if problem.contains_key("detail") => {
+                bail!("{self} lets in those who show a token: set {TOKEN} to one")
+            }
+            (400 | 403 | 503, Some(problem)) if problem.contains_key("detail") => {
                 bail!("{self} says: {}", problem["detail"].as_str().unwrap_or_default())
             }
             _ => bail!(
@@ -76,8 +82,11 @@ impl Listener {
     fn talk(&self, question: &str, ends: Instant) -> io::Result<Vec<u8>> {
         let mut stream = self.connect(ends)?;
         let (host, length) = (&self.authority, question.len());
+        // A token with a line break in it would be two lines of the head.
+        let token = env::var(TOKEN).ok().filter(|token| !token.chars().any(char::is_control));
+        let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!(
-            "POST /v1/explain HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+            "POST /v1/explain HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n{token}\
              content-length: {length}\r\nconnection: close\r\n\r\n"
         );
         stream.set_write_timeout(Some(left(ends)?))?;

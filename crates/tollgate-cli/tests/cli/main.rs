@@ -1,6 +1,7 @@
 //! The binary as a person runs it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod admin;
 mod algorithms;
 mod asking;
 mod check;

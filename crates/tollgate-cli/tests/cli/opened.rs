@@ -55,6 +55,11 @@ impl Opened {
         self.addresses[listener]
     }
 
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
     /// Waits until the log tells this.
     pub(crate) fn says(&self, words: &str) {
         eventually(words, || self.log.lock().unwrap().contains(words).then_some(()));
