@@ -97,7 +97,7 @@ pub(super) fn stopped(why: Stopped) -> Problem {
 }
 
 fn host(access: &Access, headers: &HeaderMap) -> Result<(), Problem> {
-    if access.asks() || headers.get(header::HOST).is_none_or(|host| is_here(host)) {
+    if access.asks() || headers.get(header::HOST).is_none_or(is_here) {
         return Ok(());
     }
     let detail =

@@ -23,6 +23,8 @@ fn overall() {
       explain     Say which route and rules a request would meet, and why not the others
       rules       Move rules between a file and the database that its rules_from names
       schema      Print the JSON Schema of rule files, for editors
+      token       Make a token for somebody who may look at the admin listener, and the line of the rule
+                  file that knows it
       replay      Run recorded traffic through limits, on a clock of its own
       demo        Watch a gateway limit its clients: everything is built in, nothing else is needed
       algorithms  Watch every algorithm meet the same traffic, side by side

@@ -107,7 +107,7 @@ impl Names {
 
     /// Forgets those who are counted no more and that nothing reminds of; looked for now and then.
     pub(super) fn forget(&mut self, is_kept: impl Fn(u32) -> bool) {
-        if self.rounds % 300 != 0 {
+        if !self.rounds.is_multiple_of(300) {
             return;
         }
         let now = self.rounds;
