@@ -45,7 +45,8 @@ impl Api {
     }
 
     fn tell_changes(&self, before: &Known, now: &Known) {
-        if before.revision != now.revision {
+        // The first that is known is no news.
+        if !before.revision.is_empty() && before.revision != now.revision {
             self.events.rules(&now.revision, None);
         }
         if before.enabled != now.enabled {

@@ -112,9 +112,9 @@ fn a_port_that_is_taken() {
         );
         assert_eq!(told, expected);
     }
-    let file = folder.file("elsewhere.yaml", "version: 1\nlisten: { admin: \"192.0.2.1:9090\" }\n");
+    let file = folder.file("elsewhere.yaml", "version: 1\nlisten: { gateway: \"192.0.2.1:9090\" }\n");
     assert_snapshot!(told(&folder, &["serve", "-c", &file]), @r#"
-    error: listen.admin: cannot listen on 192.0.2.1:9090: Cannot assign requested address (os error 99)
+    error: listen.gateway: cannot listen on 192.0.2.1:9090: Cannot assign requested address (os error 99)
     exit code 1
     "#);
 }

@@ -31,7 +31,7 @@ fn curl_is_served_over_both_versions_of_http_and_told_when_to_come_back() {
     let refused = curl(&["-si", "--http2-prior-knowledge", &url]);
     assert!(refused.starts_with("HTTP/2 429"), "{refused}");
     assert!(refused.contains("retry-after: ") && refused.contains("ratelimit: \"all\";r=0;t="), "{refused}");
-    assert_eq!(served.metric("outcome=\"reject\""), 1.0);
+    assert_eq!(served.metric("rule=\"all\",outcome=\"reject\""), 1.0);
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Drop for Demo {
 fn ask(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    write!(stream, "{request} HTTP/1.1\r\nhost: demo\r\nx-api-key: you\r\nconnection: close\r\n\r\n")
+    write!(stream, "{request} HTTP/1.1\r\nhost: localhost\r\nx-api-key: you\r\nconnection: close\r\n\r\n")
         .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

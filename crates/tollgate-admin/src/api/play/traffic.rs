@@ -64,7 +64,7 @@ impl Traffic {
             Shape::Spike => self.by(|expected| self.inverse(expected, spike)),
             Shape::Poisson => self.poisson(),
         };
-        let micros = |second: f64| (second * 1e6) as u64;
+        let micros = |second: f64| (second * 1e6).round() as u64;
         Ok(seconds.into_iter().filter(|second| *second < self.seconds).map(micros).take(MOST).collect())
     }
 

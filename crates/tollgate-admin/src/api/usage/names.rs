@@ -40,8 +40,7 @@ struct Known {
 struct Totals([u64; 4]);
 
 impl Names {
-    /// What was added to each since the last time, and to all. The first time nothing was: what was counted before nobody
-    /// can date.
+    /// What was added to each since the last time, and to all; the first time since the start, which was a moment ago.
     pub(super) fn added(&mut self, meters: &Meters) -> (Vec<Row>, Counts) {
         self.rounds += 1;
         let mut rows = Vec::new();
@@ -64,7 +63,7 @@ impl Names {
         }
         let mut ruled = Totals::default();
         meters.each_ruled(|outcome, total| ruled.count(outcome, total));
-        whole.add(if self.rounds == 1 { Counts::default() } else { ruled.since(self.total) });
+        whole.add(ruled.since(self.total));
         self.total = ruled;
         (rows, whole)
     }
@@ -82,8 +81,8 @@ impl Names {
             }
             return counts;
         }
-        // One that is new since the last look has been counted since then; at the first look nobody knows since when.
-        let counts = if self.rounds == 1 { Counts::default() } else { totals.since(Totals::default()) };
+        // One that is new since the last look has been counted since then.
+        let counts = totals.since(Totals::default());
         if self.names.len() < MOST {
             let name = self.next;
             self.next = self.next.wrapping_add(1);

@@ -179,7 +179,7 @@ fn a_limit_is_played_with() {
     };
     let steady = json!({ "shape": "steady", "rate": 20, "seconds": 10 });
     let told = play("token_bucket: { rate: 10/s, burst: 20 }", steady.clone(), json!({})).json();
-    assert_eq!((&told["passed"], &told["refused"]), (&json!(120), &json!(80)), "20 and 10 a second");
+    assert_eq!((&told["passed"], &told["refused"]), (&json!(119), &json!(81)), "20, and 99 in 9.95 s");
     assert_eq!(
         (told["arrivals"].as_array().unwrap().len(), &told["summary"]),
         (200, &json!("10/s, burst 20"))
