@@ -48,7 +48,7 @@ test("a wrong token is nobody's, a right one signs in, and out again", async () 
     await close();
 });
 
-test("a viewer looks, plays and drafts, and is told what takes more", async () => {
+test("a viewer looks, and is told what takes more", async () => {
     const { page, close } = await look(chromium, program.admin);
     await page.getByLabel("Token").fill(TOKENS.vic);
     await page.getByRole("button", { name: "Sign in" }).click();
