@@ -149,10 +149,15 @@ impl Access {
         headers: &HeaderMap,
         peer: IpAddr,
     ) -> Result<(Who, String), Stopped> {
+        let from = self.address(headers, peer);
+        // First, so that one address that has no tries left takes none of everybody's.
+        if let Some(wait) = refused(&self.0.wrong.peek(group(from), 1)) {
+            return Err(Stopped::TooOften(wait));
+        }
         if let Some(wait) = refused(&self.0.logins.check(Key::All)) {
             return Err(Stopped::TooOften(wait));
         }
-        let (who, hash) = self.shown(token, self.address(headers, peer), &self.0.wrong)?;
+        let (who, hash) = self.shown(token, from, &self.0.wrong)?;
         let session = self.0.sessions.open(hash, Instant::now());
         session.map(|name| (who, name)).map_err(|NoRandomness| Stopped::NoRandomness)
     }

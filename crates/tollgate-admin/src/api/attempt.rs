@@ -43,8 +43,13 @@ pub(super) async fn attempt(
         now.ok_or_else(|| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no rules are in force yet"))?;
     let sample = api.recorder.sample();
     // Thousands of rulings are milliseconds of work, and one at a time is enough of it.
-    let _one = api.working.acquire().await;
-    let told = task::spawn_blocking(move || compare(now, draft, &sample)).await;
+    let one = Arc::clone(&api.working).acquire_owned().await;
+    let told = task::spawn_blocking(move || {
+        // Held by the work itself: whoever hangs up does not make room for more of it.
+        let _one = one;
+        compare(now, draft, &sample)
+    })
+    .await;
     told.ok().flatten().map(Json).ok_or_else(|| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the rules have a limit that memory cannot keep")
     })

@@ -131,7 +131,8 @@ impl Recorder {
             } else if *name == header::COOKIE {
                 value.to_str().ok().and_then(|cookies| self.cookies(cookies).parse().ok())
             } else {
-                Some(value.clone())
+                // A copy: a value may be a part of all that was read with it.
+                HeaderValue::from_bytes(value.as_bytes()).ok()
             };
             if let Some(value) = value {
                 kept.append(name.clone(), value);

@@ -27,7 +27,9 @@ fn known(file: &RuleFile) -> Vec<String> {
     let listen = &file.listen;
     let listeners = [&listen.gateway, &listen.grpc, &listen.http, &listen.resp, &listen.admin];
     let tokens = listeners.into_iter().flatten().flat_map(|listener| &listener.tokens);
-    tokens.map(|token| token.0.clone()).collect()
+    let telemetry = file.telemetry.iter().flat_map(|it| it.headers.iter().map(|(_, value)| value.clone()));
+    // An empty one would be found everywhere.
+    tokens.map(|token| token.0.clone()).chain(telemetry).filter(|secret| !secret.is_empty()).collect()
 }
 
 /// The text without these, without hashes of tokens, and without what stands before the host in an address.

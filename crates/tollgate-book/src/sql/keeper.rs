@@ -85,9 +85,10 @@ impl SqlKeeper {
         for done in applied.done {
             self.audit(&mut transaction, &changed, &done).await?;
         }
-        let after = database.rows(&mut transaction).await?.book;
+        let after = database.rows(&mut transaction).await?;
         transaction.commit().await?;
-        Ok(after)
+        // A book that lacks a broken row is not one to put in force.
+        Ok(whole(after)?.book)
     }
 
     async fn audit(

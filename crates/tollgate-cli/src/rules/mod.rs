@@ -15,6 +15,7 @@ use changes::changes;
 use std::{
     env, fs,
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::Arc,
 };
@@ -115,6 +116,13 @@ async fn push(args: &PushArgs) -> Result<()> {
     Ok(())
 }
 
+/// Writes a file that may hold passwords: a new one is for its owner alone.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
 async fn pull(args: &PullArgs) -> Result<()> {
     let place = Place::of(&args.config)?;
     let book = place.book().await?;
@@ -128,7 +136,7 @@ async fn pull(args: &PullArgs) -> Result<()> {
     })?;
     let text = format!("{}\n{whole}", mark(&book, &place.keeper.source().name));
     match &args.output {
-        Some(path) => fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
+        Some(path) => write(path, &text).with_context(|| format!("cannot write {}", path.display())),
         None => Ok(io::stdout().lock().write_all(text.as_bytes())?),
     }
 }

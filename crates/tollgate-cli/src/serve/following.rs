@@ -197,8 +197,10 @@ impl<S: Enter + Tell + 'static> Following<S> {
         self.followers.is_own(&text);
         if let Err((why, wrong)) = self.put_in_force(&self.source.book) {
             self.followers.is_own(&before);
-            self.refuse(&why, &wrong);
+            return self.refuse(&why, &wrong);
         }
+        // A newer book may have been put in force here meanwhile: the next look takes it again.
+        self.followers.status.is_revision(&self.source.book.revision);
     }
 
     fn refuse(&self, why: &str, wrong: &[Wrong]) {

@@ -11,9 +11,16 @@ impl<S: Enter + Tell + 'static> Followers<S> {
     pub(super) fn judge(&self, book: &Book) -> Result<RuleFile, Vec<Wrong>> {
         let rules = compose(&self.own(), book, file::variable)?;
         let whole = |why: String| vec![about_all(book, why)];
+        // Which files are read is said on the node: a draft may come from somebody who may look at rules, not at files.
+        let now = self.enforcer.edition();
+        let (files, in_force) = (rules.domains.settings(), now.program().file().domains.settings());
+        if files.files != in_force.files {
+            let why =
+                "domains: other files are named on the node itself, in its rule file, and not from here";
+            return Err(whole(why.to_owned()));
+        }
         let patterns = domains::patterns(&self.home, &rules);
         let rules = domains::put_in(rules, &patterns, &domains::read(&patterns)).map_err(whole)?;
-        let now = self.enforcer.edition();
         file::same_frame(now.program().file(), &rules).map_err(whole)?;
         if let Some(gateway) = &self.gateway {
             gateway.prepare(&rules).map_err(|error| whole(error.to_string()))?;
@@ -23,12 +30,13 @@ impl<S: Enter + Tell + 'static> Followers<S> {
 
     /// Puts a book in force here, or says why not.
     pub(super) fn take_book(&self, book: &Book) -> Result<(), String> {
+        // Whoever follows a database has the newest book then too, for when the file changes or the database goes away;
+        // and where it cannot be taken whole, takes of it what can be.
+        self.look.notify_one();
         let rules =
             self.judge(book).map_err(|wrong| wrong.first().map(ToString::to_string).unwrap_or_default())?;
         self.adopt(rules)?;
         self.status.is_revision(&book.revision);
-        // Whoever follows a database has the newest book then too, for when the file changes or the database goes away.
-        self.look.notify_one();
         Ok(())
     }
 }

@@ -70,8 +70,8 @@ fn a_row_changed_in_mariadb_is_in_force_on_two_gateways() {
     for node in &nodes {
         becomes(node, "101");
     }
-    // Ten times the poll: it is another minute where nobody looks.
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    // Many times the poll, for a busy machine; it is an hour where nobody looks.
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     let seen = nodes[0].get("/");
     let left: u32 = seen.header("x-ratelimit-remaining").unwrap().parse().unwrap();
     assert!(left < 100, "what was used before is used: {left}");
@@ -108,8 +108,10 @@ fn a_broken_row_changes_nothing_and_is_named() {
     let failure = &told["last_failure"];
     assert_eq!(failure["mistakes"][0]["path"], "limit all: fixed_window.limit", "{told}");
     assert_eq!(limit(&serving), "100");
-    let failed = MARIADB.sql(&url, "SELECT failure FROM tollgate_nodes");
-    assert!(failed.contains("limit all: fixed_window.limit: must be greater than zero"), "{failed}");
+    eventually("the failure among the nodes", || {
+        let failed = MARIADB.sql(&url, "SELECT failure FROM tollgate_nodes");
+        failed.contains("limit all: fixed_window.limit: must be greater than zero").then_some(())
+    });
     // The switch counts all the same, and everything does once the row is right.
     MARIADB.sql(&url, "UPDATE tollgate_book SET enabled = 0");
     becomes(&serving, "none");

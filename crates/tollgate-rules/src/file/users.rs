@@ -69,12 +69,14 @@ fn bytes(digits: &str) -> Option<[u8; 32]> {
 
 /// What can change rules is not open to other machines: whoever comes says who they are, on a line nobody listens in on.
 pub(super) fn guarded(here: &Cursor<'_>, listener: &Listener) -> Option<()> {
-    if listener.address.ip().is_loopback() {
+    // Behind a proxy everybody comes from this machine.
+    if listener.address.ip().is_loopback() && !listener.proxied {
         return Some(());
     }
     if listener.users.is_empty() {
         here.mistake_without_values(
-            "is open to other machines: give it `users`, each with a token (`tollgate token` makes one), or a loopback address",
+            "is open to other machines: give it `users`, each with a token (`tollgate token` makes one), or a loopback \
+             address without `proxied`",
         );
         return None;
     }

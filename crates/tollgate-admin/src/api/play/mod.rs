@@ -7,7 +7,7 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::task;
 use tollgate::{Bounds, Charge, Decision, Limit, ManualClock, MemoryStore, PermitId, StoreError, Time};
 use tollgate_rules::{Mistakes, ParsedLimit, parse_limit};
@@ -54,9 +54,14 @@ pub(super) async fn play(State(api): State<Api>, Said(asked): Said<Asked>) -> Re
     let cost = asked.traffic.cost();
     let times = asked.traffic.times().map_err(Problem::asked_wrong)?;
     let (wait, hold) = (Duration::from_millis(asked.wait_ms), Duration::from_millis(asked.hold_ms));
-    let _one = api.working.acquire().await;
+    let one = Arc::clone(&api.working).acquire_owned().await;
     let summary = summary::of(&limit);
-    let played = task::spawn_blocking(move || run(limit, &times, Terms { cost, wait, hold })).await;
+    let played = task::spawn_blocking(move || {
+        // Held by the work itself: whoever hangs up does not make room for more of it.
+        let _one = one;
+        run(limit, &times, Terms { cost, wait, hold })
+    })
+    .await;
     let Ok(Ok(arrivals)) = played else {
         let detail = "memory cannot keep a limit with these numbers";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with("mistakes", json!([])));
