@@ -280,7 +280,7 @@ fn an_admin_listener_that_would_be_open_to_the_world() {
     ]
     .map(|text| mistakes(&text));
     assert_snapshot!(told.join("\n"), @r#"
-    2:18: listen.admin: is open to other machines: give it `users`, each with a token (`tollgate token` makes one), or a loopback address
+    2:18: listen.admin: is open to other machines: give it `users`, each with a token (`tollgate token` makes one), or a loopback address without `proxied`
     2:18: listen.admin: would take tokens in clear text from other machines: give it `tls: { cert: ..., key: ... }`, or say `proxied: true` if a proxy in front of it does that
     2:164: listen.admin.users[1]: has the name of another: each needs its own
     2:62: listen.admin.users[0].name: must be a name of up to 64 letters
