@@ -124,6 +124,12 @@ impl Watcher {
         Self { looks: looks(every.max(Duration::from_millis(1))), ..self }
     }
 
+    /// What was told last does not count any more: whatever the files hold at the next look is told. For when somebody else
+    /// has put other contents to use, and the files may go back to what was told before.
+    pub fn forget(&mut self) {
+        self.told.clear();
+    }
+
     /// Waits until a file has other contents than were told last, and tells those of all files, in the order they were named.
     ///
     /// Nothing is lost where this is dropped and called again.

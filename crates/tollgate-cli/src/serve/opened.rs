@@ -317,7 +317,15 @@ async fn follow<S: Enter + Tell + 'static>(
         {
             followers.status.is_revision(&revision);
         }
-        let told = watcher.changed().await;
+        let told = tokio::select! {
+            told = watcher.changed() => told,
+            // Somebody has changed the file from here and put it in force. Should it be as it was before by the next look,
+            // that is a change too.
+            () = followers.look.notified() => {
+                watcher.forget();
+                continue;
+            }
+        };
         followers.take(&mut watched, &mut watcher, &told);
     }
 }

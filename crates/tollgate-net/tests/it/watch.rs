@@ -271,3 +271,14 @@ async fn files_that_match_a_pattern_are_told_as_they_come_change_and_go() {
     watcher.follow([place.path("a.txt")], &[Contents::new(place.path("a.txt"), "as it was")]);
     assert_eq!(texts(&told(&mut watcher).await), ["one", "not one of them"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_is_told_again_once_it_is_forgotten() {
+    let place = Place::new();
+    let path = place.write("rules", "one");
+    let (mut watcher, _) = Watcher::open([&path]).await;
+    nothing_told(&mut watcher).await;
+    watcher.forget();
+    assert_eq!(texts(&told(&mut watcher).await), ["one"]);
+    nothing_told(&mut watcher).await;
+}
