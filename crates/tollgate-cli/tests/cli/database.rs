@@ -70,8 +70,8 @@ fn a_row_changed_in_mariadb_is_in_force_on_two_gateways() {
     for node in &nodes {
         becomes(node, "101");
     }
-    // Many times the poll, for a busy machine; it is an hour where nobody looks.
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    // Many polls, for a busy machine, and well before anybody gives up waiting.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     let seen = nodes[0].get("/");
     let left: u32 = seen.header("x-ratelimit-remaining").unwrap().parse().unwrap();
     assert!(left < 100, "what was used before is used: {left}");
