@@ -69,18 +69,17 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
     let upstream = servers::upstream();
     let nginx = servers::peer(upstream.address());
     let directory = nginx.directory();
-    let ours = Tollgate::start(binary, directory, upstream.address(), Metrics::Kept);
-    let without = Tollgate::start(binary, directory, upstream.address(), Metrics::Not);
+    let start = |metrics| Tollgate::start(binary, directory, upstream.address(), metrics);
     let worker = servers::worker_of(&nginx);
-    let subject = |name: &str| match name {
-        NGINX => (nginx.address(), worker),
-        WITHOUT => (without.address, without.pid()),
-        _ => (ours.address, ours.pid()),
-    };
+    let ours = start(Metrics::Kept);
     for (name, path) in LOADS {
         let rows = against_nginx(name);
         if report.wants_any(rows.iter().map(|row| &row.name)) {
-            let ask = |who: &str| figures(directory, subject(who), path, effort.gateway_seconds);
+            let ask = |who: &str| {
+                let subject =
+                    if who == NGINX { (nginx.address(), worker) } else { (ours.address, ours.pid()) };
+                figures(directory, subject, path, effort.gateway_seconds)
+            };
             for who in [OURS, NGINX] {
                 ask(who);
             }
@@ -89,7 +88,12 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
     }
     let rows = of_metrics();
     if report.wants_any(rows.iter().map(|row| &row.name)) {
-        let ask = |who: &str| figures(directory, subject(who), SMALL, effort.gateway_seconds);
+        // Both new: one that has moved large bodies has other buffers and connections than one that has not.
+        let (with, without) = (start(Metrics::Kept), start(Metrics::Not));
+        let ask = |who: &str| {
+            let subject = if who == WITHOUT { &without } else { &with };
+            figures(directory, (subject.address, subject.pid()), SMALL, effort.gateway_seconds)
+        };
         for who in [OURS, WITHOUT] {
             ask(who);
         }

@@ -3,10 +3,12 @@
 //! - [`server`]: ours in a process of its own, a real Redis, throttlecrab-server, a tonic service that decides nothing.
 //! - [`load`], [`resp`]: Redis clients of ours, and what they are told.
 //! - [`grpc`]: Envoy's questions, asked by h2load.
+//! - [`in_process`]: the same within a program, next to limitador's library.
 //!
-//! throttlecrab-server is installed by `make bench`; a quick run leaves it out.
+//! throttlecrab-server and limitador are built by `make bench`; a quick run leaves them out.
 
 mod grpc;
+mod in_process;
 mod load;
 mod resp;
 pub(crate) mod server;
@@ -16,4 +18,5 @@ use crate::{effort::Effort, report::Report};
 pub(crate) fn run(report: &mut Report, effort: &Effort) {
     resp::run(report, effort);
     grpc::run(report, effort);
+    in_process::run(report, effort);
 }

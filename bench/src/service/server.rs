@@ -132,6 +132,11 @@ pub(super) fn throttlecrab() -> PathBuf {
     std::env::var_os("THROTTLECRAB_SERVER").map_or(installed, PathBuf::from)
 }
 
+/// Where `scripts/setup bench` builds what has limitador's library in it.
+pub(super) fn limitador() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/build/release/limitador-peer")
+}
+
 /// One that was free a moment ago; nobody else opens ports while we measure.
 fn free_port() -> u16 {
     let bound = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).expect("a free port");

@@ -261,7 +261,7 @@ impl Making<'_> {
                 piece.kind == Kind::Rule && piece.name == rule && piece.route.as_deref() == route
             };
             let Some(piece) = self.book.pieces.iter_mut().find(is_it) else {
-                return Err(BookError::Refused(format!("there is no {about}")));
+                return Err(BookError::Missing(format!("there is no {about}")));
             };
             let was = std::mem::replace(&mut piece.enabled, enabled);
             if was != enabled {
@@ -306,7 +306,7 @@ impl Making<'_> {
     fn place(&self, id: PieceId) -> Result<usize, BookError> {
         let place = self.book.pieces.iter().position(|piece| piece.id == id);
         // Named twice in one go, and gone after the first.
-        place.ok_or_else(|| BookError::Refused(format!("there is no piece {}", id.0)))
+        place.ok_or_else(|| BookError::Missing(format!("there is no piece {}", id.0)))
     }
 
     fn piece(&mut self, id: PieceId) -> Result<&mut Piece, BookError> {
@@ -329,7 +329,10 @@ fn always_on(kind: Kind) -> BookError {
 }
 
 fn unturned(error: SwitchError) -> BookError {
-    BookError::Refused(error.to_string())
+    match error {
+        SwitchError::Unknown(why) => BookError::Missing(why),
+        error => BookError::Refused(error.to_string()),
+    }
 }
 
 /// The global switch of a text, as far as it can be read.

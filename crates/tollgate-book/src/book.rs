@@ -1,5 +1,6 @@
 //! What is kept.
 
+use crate::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// Everything that is kept, as it was at one moment.
@@ -12,6 +13,9 @@ pub struct Book {
     /// In the order in which a rule file would have them: limits, upstreams, rules of every route, then every route with its
     /// rules behind it.
     pub pieces: Vec<Piece>,
+    /// What is kept there and is no piece, such as a row that a hand wrote: with any of it a book is no rules.
+    #[serde(skip)]
+    pub odd: Vec<Wrong>,
 }
 
 /// A part of the rules that is changed by itself: a row of a table; the whole file where rules are kept in one.

@@ -21,10 +21,14 @@ pub fn compose(
         return parse_rules(&file.text, environment).map_err(|mistakes| mistakes.iter().map(told).collect());
     }
     let texts = texts(&book.pieces);
-    compose_rules(own, book.enabled, &texts, environment).map_err(|mistakes| {
+    let composed = compose_rules(own, book.enabled, &texts, environment).map_err(|mistakes| {
         let piece = |index: Option<usize>| index.and_then(|index| book.pieces.get(index));
-        mistakes.iter().map(|mistake| wrong(&mistake.mistake, piece(mistake.piece))).collect()
-    })
+        mistakes.iter().map(|mistake| wrong(&mistake.mistake, piece(mistake.piece))).collect::<Vec<_>>()
+    });
+    if book.odd.is_empty() {
+        return composed;
+    }
+    Err(book.odd.iter().cloned().chain(composed.err().into_iter().flatten()).collect())
 }
 
 /// Pieces as the reader of rules has them.

@@ -16,7 +16,10 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::UNIX_EPOCH,
 };
 
@@ -67,6 +70,7 @@ impl FileKeeper {
                 version,
                 changed,
             }],
+            odd: Vec::new(),
         })
     }
 
@@ -146,7 +150,9 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     // A link stays one; what it names is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let beside = path.with_file_name(format!(".{name}.{}.new", process::id()));
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let nth = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let beside = path.with_file_name(format!(".{name}.{}-{nth}.new", process::id()));
     let written = (|| {
         let mut file = fs::File::create(&beside)?;
         if let Ok(about) = fs::metadata(&path) {

@@ -134,6 +134,9 @@ pub enum BookError {
     /// It would not be a rule file any more.
     #[error("{}", lines(.0))]
     Wrong(Vec<Wrong>),
+    /// What is to be changed is not there.
+    #[error("{0}")]
+    Missing(String),
     /// It cannot be done here, or not to this.
     #[error("{0}")]
     Refused(String),

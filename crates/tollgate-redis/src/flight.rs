@@ -43,6 +43,7 @@ impl Flight {
             }
             let began = Instant::now();
             answer(&gatherer, group, asked, make).await;
+            gatherer.landed(group);
             gatherer.took(began.elapsed());
         }
         self.has_landed = true;

@@ -25,20 +25,18 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
 use tollgate::{Clock, ManualClock};
 
-/// Flights at once, for keys that can be in one call; and so many questions must wait before another sets out beside those under
-/// way: many in one call cost less than few in two.
-const ABREAST: usize = 2;
-const ENOUGH: usize = 32;
-/// Where a call takes longer than this, waiting for one costs more than another: then they set out at once, up to so many.
+/// Where a call takes longer than this, others are under way meanwhile: as long as both ends have something to do nobody waits
+/// for a core to wake up, or for the network.
+const NEAR: Duration = Duration::from_micros(100);
+/// Where it takes this long, waiting for one costs more than another.
 pub(crate) const FAR: Duration = Duration::from_millis(2);
-const ABREAST_FAR: usize = 16;
 /// Charges in one call.
 const MOST_CHARGES: usize = 64;
 
@@ -49,8 +47,8 @@ pub(crate) struct Gatherer {
     clock: Option<ManualClock>,
     /// The server's time when it last told us, in microseconds, and when that was. Our own wall clock may be off.
     told: Mutex<Option<(u64, Instant)>>,
-    /// Whether the last call took long.
-    is_far: AtomicBool,
+    /// How long the last call took, in microseconds.
+    took: AtomicU64,
     /// Who wants to know how long calls take.
     heard: OnceLock<Box<dyn Fn(Duration) + Send + Sync>>,
 }
@@ -61,6 +59,8 @@ struct Lane {
     waiting: VecDeque<Asked>,
     /// Tasks that make calls.
     flying: usize,
+    /// Those of them whose call is under way.
+    aloft: usize,
     /// Askers that carry their own question.
     carrying: usize,
     /// Whether the last call had company: then there will be some again.
@@ -71,6 +71,29 @@ struct Lane {
 pub(crate) struct Asked {
     pub(crate) question: Question,
     pub(crate) slot: Arc<Slot>,
+}
+
+/// How questions share calls.
+#[derive(Clone, Copy, Debug)]
+struct Company {
+    /// Calls under way at once, for keys that can be in one call.
+    abreast: usize,
+    /// So many questions must wait before another sets out beside those under way: many in one call cost less than few in two.
+    enough: usize,
+    /// So many at least are in each of several calls that those who wait are shared between.
+    least: usize,
+}
+
+impl Company {
+    const NEAR: Self = Self { abreast: 2, enough: 32, least: 16 };
+    const APART: Self = Self { abreast: 4, enough: 16, least: 8 };
+    const FAR: Self = Self { abreast: 16, enough: 1, least: MOST_CHARGES };
+
+    /// How many of those who wait go in one call, while so many calls are under way.
+    fn share(self, waiting: usize, aloft: usize) -> usize {
+        let calls = (waiting / self.least).min(self.abreast.saturating_sub(aloft));
+        waiting.div_ceil(calls.max(1))
+    }
 }
 
 /// Who makes the call, where a question goes by itself.
@@ -99,7 +122,7 @@ impl Gatherer {
             lanes: Mutex::default(),
             clock,
             told: Mutex::default(),
-            is_far: AtomicBool::new(false),
+            took: AtomicU64::new(0),
             heard: OnceLock::new(),
         }
     }
@@ -125,7 +148,7 @@ impl Gatherer {
                 carried = Some(asked);
             } else {
                 lane.waiting.push_back(asked);
-                let (abreast, enough) = self.company();
+                let Company { abreast, enough, .. } = self.company();
                 sets_out = lane.flying == 0 || (lane.flying < abreast && lane.waiting.len() >= enough);
                 lane.flying += usize::from(sets_out);
             }
@@ -143,22 +166,35 @@ impl Gatherer {
     }
 
     /// Who goes now; if nobody does, the flight is over.
-    pub(crate) fn board(&self, group: Group) -> Vec<Asked> {
-        let (_, enough) = self.company();
+    pub(crate) fn board(self: &Arc<Self>, group: Group) -> Vec<Asked> {
+        let company = self.company();
         let mut lanes = self.lanes();
         let Some(lane) = lanes.get_mut(&group) else { return Vec::new() };
         // A few who wait are taken along by the flight that comes back next.
-        let is_needed = lane.flying <= 1 || lane.waiting.len() >= enough;
-        let next = if is_needed { lane.next_call() } else { Vec::new() };
+        let is_needed = lane.flying <= 1 || lane.waiting.len() >= company.enough.min(company.least);
+        let share = company.share(lane.waiting.len(), lane.aloft);
+        let next = if is_needed { lane.next_call(share) } else { Vec::new() };
         lane.is_busy = if is_needed { next.len() > 1 } else { lane.is_busy };
+        lane.aloft += usize::from(!next.is_empty());
         if next.is_empty() {
             // Saturating: a lane that is gone with a runtime, and made anew, does not know who flew in it.
             lane.flying = lane.flying.saturating_sub(1);
             if lane.is_empty() {
                 lanes.remove(&group);
             }
+        } else if !lane.waiting.is_empty() && lane.flying < company.abreast {
+            lane.flying += 1;
+            drop(lanes);
+            tokio::spawn(Flight::new(self, group).fly());
         }
         next
+    }
+
+    /// A call has come back.
+    pub(crate) fn landed(&self, group: Group) {
+        if let Some(lane) = self.lanes().get_mut(&group) {
+            lane.aloft = lane.aloft.saturating_sub(1);
+        }
     }
 
     /// Whether those who go next should be waited for: who travelled in company comes in company.
@@ -189,7 +225,7 @@ impl Gatherer {
         let mut flights = 0;
         if let Some(lane) = self.lanes().get_mut(&group) {
             let charges: usize = lane.waiting.iter().map(|asked| asked.question.parts.len()).sum();
-            flights = charges.div_ceil(MOST_CHARGES).min(ABREAST_FAR.saturating_sub(lane.flying));
+            flights = charges.div_ceil(MOST_CHARGES).min(Company::FAR.abreast.saturating_sub(lane.flying));
             lane.flying += flights;
         }
         for _ in 0..flights {
@@ -264,7 +300,7 @@ impl Gatherer {
 
     /// Remembers how long a call took.
     pub(crate) fn took(&self, time: Duration) {
-        self.is_far.store(time > FAR, Relaxed);
+        self.took.store(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
         if let Some(hear) = self.heard.get() {
             hear(time);
         }
@@ -276,9 +312,12 @@ impl Gatherer {
         let _ = self.heard.set(hear);
     }
 
-    /// How many calls may be under way, and how many questions make another worth it.
-    fn company(&self) -> (usize, usize) {
-        if self.is_far.load(Relaxed) { (ABREAST_FAR, 1) } else { (ABREAST, ENOUGH) }
+    fn company(&self) -> Company {
+        match Duration::from_micros(self.took.load(Relaxed)) {
+            took if took <= NEAR => Company::NEAR,
+            took if took <= FAR => Company::APART,
+            _ => Company::FAR,
+        }
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<Group, Lane, Quick>> {
@@ -291,7 +330,7 @@ impl Lane {
         self.flying == 0 && self.carrying == 0 && self.waiting.is_empty()
     }
 
-    fn next_call(&mut self) -> Vec<Asked> {
+    fn next_call(&mut self, most: usize) -> Vec<Asked> {
         // Whoever is gone already need not be asked for.
         self.waiting.retain(|asked| !asked.slot.is_forgone());
         let mut charges = 0;
@@ -300,7 +339,7 @@ impl Lane {
             charges <= MOST_CHARGES
         };
         // A set that is larger by itself goes alone.
-        let count = self.waiting.iter().map_while(|asked| fits(asked).then_some(())).count();
+        let count = self.waiting.iter().take(most).map_while(|asked| fits(asked).then_some(())).count();
         self.waiting.drain(..count.max(1).min(self.waiting.len())).collect()
     }
 }

@@ -14,6 +14,8 @@ use axum::{Extension, Json, extract::State};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task;
 use tollgate_book::{Book, BookError, Change, Versions, Wrong, applied};
 use tollgate_rules::RuleFile;
 
@@ -134,7 +136,13 @@ async fn publish(api: &Api, who: &Who, changes: &[Change]) -> Result<Book, Probl
 pub(super) async fn draft(api: &Api, changes: &[Change]) -> Result<Result<RuleFile, Vec<Wrong>>, Problem> {
     let book = api.program.keeper().read().await.map_err(refused)?;
     match applied(&book, changes, Versions::Waived) {
-        Ok(draft) => Ok(api.program.judge(&draft)),
+        Ok(draft) => {
+            // Thousands of rules take a while, at every key somebody presses: whoever watches meanwhile does not wait for it.
+            let program = Arc::clone(&api.program);
+            let judged = task::spawn_blocking(move || program.judge(&draft)).await;
+            judged
+                .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the draft could not be judged"))
+        }
         Err(BookError::Wrong(mistakes)) => Ok(Err(mistakes)),
         Err(why) => Err(refused(why)),
     }
@@ -154,6 +162,7 @@ pub(super) fn refused(why: BookError) -> Problem {
         BookError::Wrong(mistakes) => {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with("mistakes", json!(mistakes))
         }
+        BookError::Missing(_) => Problem::new(StatusCode::NOT_FOUND, detail),
         BookError::Refused(_) => Problem::new(StatusCode::FORBIDDEN, detail),
         _ => Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail),
     }

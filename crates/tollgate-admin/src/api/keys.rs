@@ -136,13 +136,19 @@ async fn done(
         KeySaid::Several(values) => Whose(values),
     }
     .checked()?;
-    let mut told = self::act(api, limit, &whose, act).await?;
-    let about = format!("limit {limit} key {}", whose.told());
-    // It is done. Where it cannot be written down, as in a folder that nobody may write to, that is told.
-    if let Err(why) = api.program.keeper().note(&who.name, action, &about).await {
-        told["not_noted"] = json!(why.to_string());
-    }
-    Ok(Json(told))
+    let (api, by) = (api.clone(), who.name.clone());
+    let (limit, action) = (limit.to_owned(), action.to_owned());
+    // A task of its own: whoever hangs up in the middle does not keep it from being written down.
+    let doing = tokio::spawn(async move {
+        let mut told = self::act(&api, &limit, &whose, act).await?;
+        let about = format!("limit {limit} key {}", whose.told());
+        // It is done. Where it cannot be written down, as in a folder that nobody may write to, that is told.
+        if let Err(why) = api.program.keeper().note(&by, &action, &about).await {
+            told["not_noted"] = json!(why.to_string());
+        }
+        Ok(Json(told))
+    });
+    doing.await.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it could not be done"))?
 }
 
 async fn act(api: &Api, limit: &str, whose: &Whose, act: KeyAct) -> Result<Value, Problem> {

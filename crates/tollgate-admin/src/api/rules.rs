@@ -1,6 +1,6 @@
 //! `/v1/rules`: the rules in force, as they were understood.
 
-use super::{Api, asked::Asked, problem::Problem, summary};
+use super::{Api, asked::Asked, problem::Problem, secrets, summary};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use tollgate_rules::{
@@ -12,6 +12,7 @@ pub(super) async fn rules(State(api): State<Api>, asked: Asked) -> Result<Json<V
     asked.only(&[])?;
     let mut told = Value::Null;
     api.program.in_force(&mut |program, revision| told = tell(program, revision));
+    secrets::name_variables(&mut told, &api.program.variables());
     Ok(Json(told))
 }
 

@@ -4,6 +4,7 @@
 //! everybody else sees it with its secrets covered. Those that come from the environment are not in the text to begin with.
 
 use super::Api;
+use serde_json::Value;
 use tollgate_rules::{RuleFile, model::Role};
 
 const COVER: &str = "(not shown)";
@@ -46,6 +47,34 @@ fn covered(text: &str, secrets: &[String]) -> String {
     })
 }
 
+/// Shorter ones are no secrets, and would be found everywhere.
+const SHORTEST_VARIABLE: usize = 4;
+
+/// Fields that tell in words what a rule says.
+const WORDS: [&str; 3] = ["when", "excess", "strip_prefix"];
+
+/// Puts the name of a variable wherever such a field has its value.
+pub(super) fn name_variables(told: &mut Value, variables: &[(String, String)]) {
+    match told {
+        Value::String(text) => {
+            for (name, value) in variables.iter().filter(|(_, value)| value.len() >= SHORTEST_VARIABLE) {
+                if text.contains(value.as_str()) {
+                    *text = text.replace(value.as_str(), &format!("${{{name}}}"));
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|told| name_variables(told, variables)),
+        Value::Object(fields) => {
+            // Names are what everything else is found by.
+            let texts = fields
+                .iter_mut()
+                .filter(|(field, told)| !told.is_string() || WORDS.contains(&field.as_str()));
+            texts.for_each(|(_, told)| name_variables(told, variables));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// Covers so many bytes after every mark.
 fn each(text: &str, mark: &str, length: impl Fn(&str) -> usize) -> String {
     let mut told = String::with_capacity(text.len());
@@ -65,6 +94,17 @@ fn each(text: &str, mark: &str, length: impl Fn(&str) -> usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_from_the_environment_are_shown_by_name() {
+        let variables = [("KEY".to_owned(), "s3cret".to_owned()), ("ONE".to_owned(), "1".to_owned())];
+        let mut told = serde_json::json!({ "rules": [{ "when": "header.x-key is \"s3cret\"", "rule": "s3cret", "n": 1 }] });
+        name_variables(&mut told, &variables);
+        assert_eq!(
+            told,
+            serde_json::json!({ "rules": [{ "when": "header.x-key is \"${KEY}\"", "rule": "s3cret", "n": 1 }] })
+        );
+    }
 
     #[test]
     fn secrets_are_covered_and_nothing_else_is() {

@@ -216,7 +216,7 @@ fn book_of(rows: &[Row]) -> Result<Book, BookError> {
             pieces.push(limit);
         }
     }
-    let mut book = Book { revision: revision_of(rows), enabled: true, pieces };
+    let mut book = Book { revision: revision_of(rows), enabled: true, pieces, odd: Vec::new() };
     book.sort();
     Ok(book)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     database::{Database, Failed, maybe, number, text},
-    rows::{Rows, short},
+    rows::short,
 };
 use crate::{
     Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, NodeSeen, Source,
@@ -72,10 +72,9 @@ impl SqlKeeper {
         // First of all: whoever changes something waits here for whoever does already.
         let count = database.query("UPDATE tollgate_book SET revision = revision + 1 WHERE id = 1");
         count.execute(&mut *transaction).await?;
-        let rows = database.rows(&mut transaction).await?;
+        let before = database.rows(&mut transaction).await?;
         // Whoever turns everything off at night wants it off, also where somebody has broken a row by hand.
         let is_switch = changes.iter().all(|change| matches!(change, Change::Switch { .. }));
-        let before = if is_switch { rows } else { whole(rows)? };
         let changed = Changed { at_ms: now_ms(), by: short(by) };
         let applied = apply(&before.book, changes, &changed, Versions::Asked)?;
         if !is_switch {
@@ -87,8 +86,7 @@ impl SqlKeeper {
         }
         let after = database.rows(&mut transaction).await?;
         transaction.commit().await?;
-        // A book that lacks a broken row is not one to put in force.
-        Ok(whole(after)?.book)
+        Ok(after.book)
     }
 
     async fn audit(
@@ -140,11 +138,6 @@ impl SqlKeeper {
     }
 }
 
-/// The rows, if all of them are pieces.
-fn whole(rows: Rows) -> Result<Rows, BookError> {
-    if rows.odd.is_empty() { Ok(rows) } else { Err(BookError::Wrong(rows.odd)) }
-}
-
 impl Keeper for SqlKeeper {
     fn source(&self) -> Source {
         self.database.source(None)
@@ -155,7 +148,7 @@ impl Keeper for SqlKeeper {
             let mut transaction = self.database.reading().await?;
             let rows = self.database.rows(&mut transaction).await?;
             transaction.commit().await?;
-            Ok(whole(rows)?.book)
+            Ok(rows.book)
         }))
     }
 

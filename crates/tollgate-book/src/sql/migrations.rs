@@ -74,7 +74,9 @@ impl Database {
         }
         match self.dialect() {
             Dialect::MySql => {
-                // Tables are made outside of transactions there.
+                // Tables are made outside of transactions there. The lock belongs to the connection, which is not used again:
+                // whoever gives up in the middle gives the lock back with it.
+                connection.close_on_drop();
                 let locked = sqlx::query("SELECT GET_LOCK('tollgate_schema', 8) AS locked")
                     .fetch_one(&mut *connection)
                     .await?;

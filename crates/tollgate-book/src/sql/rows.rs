@@ -9,8 +9,6 @@ pub(super) struct Rows {
     pub(super) book: Book,
     /// By piece.
     places: HashMap<PieceId, i64>,
-    /// Rows that are no pieces: a hand wrote a kind that there is not.
-    pub(super) odd: Vec<Wrong>,
 }
 
 impl Database {
@@ -19,18 +17,15 @@ impl Database {
         let (revision, enabled) = self.revision_in(held).await?;
         let asked = "SELECT id, kind, route, name, text, enabled, place, version, changed_at_ms, changed_by \
                      FROM tollgate_pieces ORDER BY place, id";
-        let mut rows = Rows {
-            book: Book { revision, enabled, pieces: Vec::new() },
-            places: HashMap::new(),
-            odd: Vec::new(),
-        };
+        let book = Book { revision, enabled, ..Book::default() };
+        let mut rows = Rows { book, places: HashMap::new() };
         for row in self.query(asked).fetch_all(held).await? {
             let id = PieceId(number(&row, "id")?);
             let kind = text(&row, "kind")?;
             let name = text(&row, "name")?;
             rows.places.insert(id, number(&row, "place")?);
             let Some(kind) = kind_of(&kind) else {
-                rows.odd.push(odd(id, &name, &kind));
+                rows.book.odd.push(odd(id, &name, &kind));
                 continue;
             };
             rows.book.pieces.push(Piece {

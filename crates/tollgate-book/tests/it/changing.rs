@@ -111,13 +111,16 @@ async fn all_or_nothing(home: Home) {
     // What cannot be done.
     for refused in [
         Change::Enable { id: limit.id, version: limit.version, enabled: false },
-        Change::SwitchRule { route: Some("orders".to_owned()), rule: "gone".to_owned(), enabled: false },
         Change::Move { id: limit.id, version: limit.version, before: Some(named(&book, "route orders").id) },
         create(Kind::File, None, "file", "version: 1"),
     ] {
         let error = keeper.change(&[good.clone(), refused], "ann", &judged).await;
         assert!(matches!(error, Err(BookError::Refused(_))), "{error:?}");
     }
+    let gone =
+        Change::SwitchRule { route: Some("orders".to_owned()), rule: "gone".to_owned(), enabled: false };
+    let error = keeper.change(&[good.clone(), gone], "ann", &judged).await;
+    assert!(matches!(error, Err(BookError::Missing(_))), "{error:?}");
     assert_eq!(keeper.read().await.unwrap(), book);
     assert_eq!(keeper.history(None, 100).await.unwrap().len(), 6);
 }
@@ -244,7 +247,11 @@ async fn a_broken_row_is_named(home: Home) {
     assert!(matches!(error, Err(BookError::Wrong(_))), "{error:?}");
     assert!(!keeper.change(&[Change::Switch { enabled: false }], "ann", &judged).await.unwrap().enabled);
     home.sql("UPDATE tollgate_pieces SET kind = 'rool' WHERE name = 'create'").await;
-    let Err(BookError::Wrong(wrong)) = keeper.read().await else { panic!("it was read") };
+    // A row that is no piece at all: the rest is told, the switch can be turned, and none of it is rules.
+    let wrong = judged(&keeper.read().await.unwrap()).unwrap_err();
+    assert!(keeper.change(&[Change::Switch { enabled: true }], "ann", &judged).await.unwrap().enabled);
+    let error = keeper.change(&[edit(limit, "token_bucket: { rate: 20/s, burst: 5 }")], "ann", &judged).await;
+    assert!(matches!(error, Err(BookError::Wrong(_))), "{error:?}");
     assert!(
         wrong[0].to_string().contains("of tollgate_pieces (create):1:1: kind: must be one of"),
         "{}",

@@ -75,7 +75,7 @@ async fn switches_change_one_word() {
     let book = keeper.change(&[Change::Switch { enabled: true }], "ann", &judged).await.unwrap();
     assert!(book.enabled);
     let unknown = Change::SwitchRule { route: None, rule: "gone".to_owned(), enabled: false };
-    assert!(matches!(keeper.change(&[unknown], "ann", &judged).await, Err(BookError::Refused(_))));
+    assert!(matches!(keeper.change(&[unknown], "ann", &judged).await, Err(BookError::Missing(_))));
     fs::remove_dir_all(folder).unwrap();
 }
 

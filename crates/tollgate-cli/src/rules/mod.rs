@@ -63,7 +63,9 @@ impl Place {
     }
 
     async fn book(&self) -> Result<Book> {
-        self.keeper.read().await.map_err(told)
+        let book = self.keeper.read().await.map_err(told)?;
+        // A row that is no piece would be left out of what is pulled, and stay where something is pushed.
+        if book.odd.is_empty() { Ok(book) } else { Err(told(BookError::Wrong(book.odd))) }
     }
 }
 

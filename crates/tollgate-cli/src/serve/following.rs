@@ -19,7 +19,7 @@ use tokio::{
     time::{Duration, Instant, MissedTickBehavior, interval},
 };
 use tollgate::Enter;
-use tollgate_admin::{RuleMistake, State};
+use tollgate_admin::{ReloadFailure, RuleMistake, State};
 use tollgate_book::{Book, BookError, NodeSeen, Wrong, compose};
 use tollgate_net::{Contents, Watcher};
 
@@ -33,6 +33,9 @@ pub(super) struct Following<S: Enter> {
     node: String,
     /// The revision that could not be put in force, and is not tried again.
     refused: Option<String>,
+    /// Why the file with what is the node's own was not taken, as long as it is so: rules that are taken meanwhile do not
+    /// mend it.
+    file_failure: Option<ReloadFailure>,
     /// Whether the database did not answer last time.
     is_away: bool,
     /// What was said of this node last, and when.
@@ -41,12 +44,27 @@ pub(super) struct Following<S: Enter> {
     telling: Option<Telling>,
 }
 
+/// Whether something is in force now.
+enum Taken {
+    Yes,
+    No,
+}
+
 impl<S: Enter + Tell + 'static> Following<S> {
     pub(super) fn new(followers: Arc<Followers<S>>, source: BookSource, node: String) -> Self {
         followers.status.is_revision(&source.book.revision);
         let store = &followers.enforcer.edition().program().file().store.url.clone();
         let telling = Telling::of(store, &source.keeper.source().name);
-        Self { followers, source, node, refused: None, is_away: false, seen: None, telling }
+        Self {
+            followers,
+            source,
+            node,
+            refused: None,
+            file_failure: None,
+            is_away: false,
+            seen: None,
+            telling,
+        }
     }
 
     /// Follows the database, and the file that has what is the node's own, for ever.
@@ -68,7 +86,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
                 _ = polls.tick() => self.look_and_tell().await,
                 () = self.followers.look.notified() => self.look_and_tell().await,
                 () = heard.notified() => self.look_and_tell().await,
-                told = watcher.changed() => self.take_file(&mut watched, &mut watcher, &told),
+                told = watcher.changed() => self.file_changed(&mut watched, &mut watcher, &told),
             }
             self.say_seen().await;
         }
@@ -77,6 +95,9 @@ impl<S: Enter + Tell + 'static> Following<S> {
     /// Asks the database once, and tells the others what they may not know.
     async fn look_and_tell(&mut self) {
         self.look().await;
+        if let Some(failure) = &self.file_failure {
+            self.followers.status.still_fails(failure);
+        }
         if let Some(telling) = &self.telling {
             telling.has(&self.followers.status.revision()).await;
         }
@@ -175,17 +196,28 @@ impl<S: Enter + Tell + 'static> Following<S> {
         adopted.map_err(|why| (why, Vec::new()))
     }
 
-    /// Takes what the node has of its own, with the rules there were.
-    fn take_file(&mut self, watched: &mut Watched, watcher: &mut Watcher, told: &[Contents]) {
+    fn file_changed(&mut self, watched: &mut Watched, watcher: &mut Watcher, told: &[Contents]) {
         let Some(contents) = told.first() else { return };
+        self.file_failure = match self.take_file(watched, watcher, contents) {
+            Taken::Yes => None,
+            Taken::No => self.followers.status.rules().failure,
+        };
+    }
+
+    /// Takes what the node has of its own, with the rules there were; or says why not.
+    fn take_file(&mut self, watched: &mut Watched, watcher: &mut Watcher, contents: &Contents) -> Taken {
         let text = match contents.text() {
             Ok(text) => text.to_owned(),
-            Err(error) => return self.followers.refuse(&watched.path, &error.to_string(), None),
+            Err(error) => {
+                self.followers.refuse(&watched.path, &error.to_string(), None);
+                return Taken::No;
+            }
         };
         let own = match file::parse(&text) {
             Ok(own) => own,
             Err(mistakes) => {
-                return self.followers.refuse(&watched.path, "the file has mistakes", Some(&mistakes));
+                self.followers.refuse(&watched.path, "the file has mistakes", Some(&mistakes));
+                return Taken::No;
             }
         };
         let patterns = domains::patterns(&watched.path, &own);
@@ -197,10 +229,12 @@ impl<S: Enter + Tell + 'static> Following<S> {
         self.followers.is_own(&text);
         if let Err((why, wrong)) = self.put_in_force(&self.source.book) {
             self.followers.is_own(&before);
-            return self.refuse(&why, &wrong);
+            self.refuse(&why, &wrong);
+            return Taken::No;
         }
         // A newer book may have been put in force here meanwhile: the next look takes it again.
         self.followers.status.is_revision(&self.source.book.revision);
+        Taken::Yes
     }
 
     fn refuse(&self, why: &str, wrong: &[Wrong]) {

@@ -33,8 +33,18 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         // Whoever follows a database has the newest book then too, for when the file changes or the database goes away;
         // and where it cannot be taken whole, takes of it what can be.
         self.look.notify_one();
-        let rules =
-            self.judge(book).map_err(|wrong| wrong.first().map(ToString::to_string).unwrap_or_default())?;
+        let rules = match self.judge(book) {
+            Ok(rules) => rules,
+            Err(wrong) => {
+                // A hand has broken a row. The switch counts whatever else is wrong.
+                let mut rules = self.enforcer.edition().program().file().clone();
+                if rules.enabled != book.enabled {
+                    rules.enabled = book.enabled;
+                    return self.adopt(rules);
+                }
+                return Err(wrong.first().map(ToString::to_string).unwrap_or_default());
+            }
+        };
         self.adopt(rules)?;
         self.status.is_revision(&book.revision);
         Ok(())

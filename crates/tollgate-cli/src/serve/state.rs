@@ -100,6 +100,12 @@ impl<S: Store> Status<S> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).failure = None;
     }
 
+    /// Something else was taken, and this was not and still is not.
+    pub(super) fn still_fails(&self, failure: &ReloadFailure) {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.failure.get_or_insert_with(|| failure.clone());
+    }
+
     /// Rules of a database were not taken.
     pub(super) fn not_taken(&self, database: &str, why: &str, mistakes: Vec<RuleMistake>) {
         let (at, file) = (SystemTime::now(), PathBuf::from(database));

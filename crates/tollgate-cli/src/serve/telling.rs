@@ -15,6 +15,8 @@ use tokio::{
 
 /// How long a message may take; the poll is there for the rest.
 const TELL_WITHIN: Duration = Duration::from_secs(1);
+/// How long nothing may be heard before the connection is made anew.
+const QUIET: Duration = Duration::from_secs(60);
 /// How long to wait before connecting again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -71,7 +73,8 @@ impl Telling {
                 // Something may have been said before anybody listened.
                 self.heard.notify_one();
                 let mut messages = messages.on_message();
-                while let Some(message) = messages.next().await {
+                // A connection that something in between has dropped says nothing, as a quiet one does: it is made anew.
+                while let Ok(Some(message)) = timeout(QUIET, messages.next()).await {
                     let Ok(told) = message.get_payload::<String>() else { continue };
                     set(&self.theirs, &told);
                     if told != *get(&self.ours) {

@@ -9,6 +9,7 @@ use std::{
     fs,
     io::Read,
     sync::LazyLock,
+    thread,
     time::{Duration, Instant},
 };
 use testkit::{DatabaseServer, Upstream, eventually};
@@ -126,6 +127,21 @@ fn a_broken_row_changes_nothing_and_is_named() {
         "told once a change: {}",
         serving.log()
     );
+    // Likewise where a row is none that anybody knows, and by whatever hand.
+    MARIADB.sql(&url, "UPDATE tollgate_pieces SET kind = 'rool' WHERE kind = 'rule'");
+    eventually("the row to be named", || serving.log().contains("kind: must be one of").then_some(()));
+    MARIADB.sql(&url, "UPDATE tollgate_book SET enabled = 0");
+    becomes(&serving, "none");
+    let (status, told) = ask(&serving, "PUT", "/v1/switch", r#"{"enabled":true}"#);
+    assert_eq!((status.as_str(), limit(&serving).as_str()), ("200", "102"), "{told}");
+    let (status, told) =
+        ask(&serving, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"gone","enabled":true}"#);
+    assert_eq!(status, "404", "{told}");
+    let (status, told) = ask(&serving, "GET", "/v1/book", "");
+    assert_eq!(status, "200", "what there is can be looked at: {told}");
+    MARIADB.sql(&url, "UPDATE tollgate_pieces SET kind = 'rule' WHERE kind = 'rool'");
+    eventually("to be well", || (serving.ready().1["components"]["rules"]["state"] == "well").then_some(()));
+    assert_eq!(limit(&serving), "102");
 }
 
 #[test]
@@ -194,8 +210,21 @@ fn a_changed_file_keeps_the_rules_of_the_database() {
         let told = serving.ready().1["components"]["rules"].to_string();
         told.contains("move it there with `tollgate rules push`").then_some(())
     });
+    // A rule that is taken meanwhile does not mend the file.
+    let (status, told) =
+        ask(&serving, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":false}"#);
+    assert_eq!(status, "200", "{told}");
+    for _ in 0..3 {
+        thread::sleep(Duration::from_millis(500));
+        let told = serving.ready().1["components"]["rules"].to_string();
+        assert!(told.contains("move it there with `tollgate rules push`"), "{told}");
+    }
+    let (status, told) =
+        ask(&serving, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":true}"#);
+    assert_eq!(status, "200", "{told}");
     fs::write(&file, own(&url, "")).unwrap();
     becomes(&serving, "100");
+    eventually("to be well", || (serving.ready().1["components"]["rules"]["state"] == "well").then_some(()));
     fs::write(&file, own(&url, ", table: t_ratelimite_conf")).unwrap();
     eventually("the other failure", || {
         let told = serving.ready().1["components"]["rules"].to_string();

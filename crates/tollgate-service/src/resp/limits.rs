@@ -144,7 +144,9 @@ fn tell(status: Option<&Status>, reply: &mut Reply<'_>) {
 
 /// Whole milliseconds, rounded up.
 pub(super) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
+    let part = u64::from(duration.subsec_nanos().div_ceil(1_000_000));
+    let whole = duration.as_secs().saturating_mul(1_000).saturating_add(part);
+    i64::try_from(whole).unwrap_or(i64::MAX)
 }
 
 impl<'a> Asked<'a> {

@@ -81,22 +81,24 @@ impl Names {
             }
             return counts;
         }
+        if self.names.len() >= MOST {
+            // Nobody remembers its total, so all of it would seem new at every look.
+            return Counts::default();
+        }
         // One that is new since the last look has been counted since then.
         let counts = totals.since(Totals::default());
-        if self.names.len() < MOST {
-            let name = self.next;
-            self.next = self.next.wrapping_add(1);
-            let (first, second): (Box<str>, Box<str>) = (first.into(), second.into());
-            let called = match of {
-                Of::Rules => Name::Rule { route: first.clone(), rule: second.clone() },
-                Of::Answers => Name::Answer { door: first.clone(), limit: second.clone() },
-            };
-            self.names.insert(name, called);
-            let known_now = Known { name, totals, seen: self.rounds };
-            known.entry(first).or_default().insert(second, known_now);
-            if counts != Counts::default() {
-                rows.push(Row { name, counts });
-            }
+        let name = self.next;
+        self.next = self.next.wrapping_add(1);
+        let (first, second): (Box<str>, Box<str>) = (first.into(), second.into());
+        let called = match of {
+            Of::Rules => Name::Rule { route: first.clone(), rule: second.clone() },
+            Of::Answers => Name::Answer { door: first.clone(), limit: second.clone() },
+        };
+        self.names.insert(name, called);
+        let known_now = Known { name, totals, seen: self.rounds };
+        known.entry(first).or_default().insert(second, known_now);
+        if counts != Counts::default() {
+            rows.push(Row { name, counts });
         }
         counts
     }
