@@ -147,9 +147,15 @@ pub(super) fn build(effort: &Effort) -> Result<PathBuf, String> {
         Some("debug") => "dev",
         Some(own) => own,
     };
+    // A smoke run takes what the tests have built, with the features of the whole workspace; people get the package's own.
+    let what: &[&str] = match profile {
+        "dev" => &["--workspace", "--all-features", "--bin", "tollgate"],
+        _ => &["--package", "tollgate-cli"],
+    };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--locked", "--quiet", "--package", "tollgate-cli", "--profile", profile])
+        .args(["build", "--locked", "--quiet", "--profile", profile])
+        .args(what)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
     match built {
