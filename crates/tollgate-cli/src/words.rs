@@ -6,7 +6,7 @@ use tollgate_rules::{ChargedLimit, Found, Keyed, Program, RuleCharge};
 
 /// What a charge's limit is called: its name, or `route/rule[place]` for a rule's own.
 pub(crate) fn limit_name<'p>(program: &'p Program, charge: &RuleCharge) -> &'p str {
-    match charge.limit {
+    match charge.limit() {
         ChargedLimit::Named(place) => &program.file().limits[place].name,
         ChargedLimit::Inline(place) => &program.inline_limits()[place].name,
     }

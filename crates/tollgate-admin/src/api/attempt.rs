@@ -154,7 +154,7 @@ impl Play {
                 self.tally.refused += 1;
                 let entry = program.rule(by);
                 let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
-                Fate { decision: "deny", rule: Some(format!("{route}/{}", entry.rule.name)) }
+                Fate { decision: "deny", rule: Some(format!("{route}/{}", entry.rule().name)) }
             }
         }
     }

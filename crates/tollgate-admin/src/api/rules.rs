@@ -49,21 +49,21 @@ fn tell(program: &Program, revision: &str) -> Value {
 
 fn rule(program: &Program, entry: RuleEntry<'_>) -> Value {
     let route = entry.route.map(|route| program.route(route));
-    let charges =
-        entry.charges.iter().map(|charge| charged(program, charge, &entry.rule.limits[charge.place]));
+    let rule = entry.rule();
+    let charges = entry.charges.iter().map(|charge| charged(program, charge, &rule.limits[charge.place()]));
     json!({
         "route": route.map(|route| &route.name),
-        "rule": entry.rule.name,
+        "rule": rule.name,
         "route_enabled": route.is_none_or(|route| route.enabled),
-        "enabled": entry.rule.enabled,
-        "when": condition(&entry.rule.when),
+        "enabled": rule.enabled,
+        "when": condition(&rule.when),
         "limits": charges.collect::<Vec<_>>(),
-        "excess": program.excess_in_words(&entry.rule.excess),
+        "excess": program.excess_in_words(&rule.excess),
     })
 }
 
 fn charged(program: &Program, charge: &RuleCharge, said: &RuleLimit) -> Value {
-    let (name, limit) = match charge.limit {
+    let (name, limit) = match charge.limit() {
         ChargedLimit::Named(place) => {
             let named = &program.file().limits[place];
             (&named.name, &named.limit)

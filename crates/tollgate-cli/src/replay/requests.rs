@@ -112,7 +112,7 @@ impl<S: Store> Requests<S> {
     fn remember(&mut self, found: &Found<'_, '_>) {
         let Some(charged) = &mut self.charged else { return };
         for charge in found.entries().flat_map(|entry| entry.charges) {
-            charged.extend(crate::words::key_values(found, charge).map(|key| (charge.id, key)));
+            charged.extend(crate::words::key_values(found, charge).map(|key| (charge.id(), key)));
         }
     }
 

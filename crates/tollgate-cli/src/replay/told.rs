@@ -65,7 +65,7 @@ impl<'a> Told<'a> {
     /// What the rules said.
     pub(super) fn ruled(at_us: u64, found: &Found<'a, '_>, ruling: &Ruling<()>) -> Self {
         let program = found.program();
-        let name = |rule: RuleId| program.rule(rule).rule.name.as_str();
+        let name = |rule: RuleId| program.rule(rule).rule().name.as_str();
         let (whole, refused_by, why) = match &ruling.outcome {
             Outcome::Pass { waited } if waited.is_zero() => (Some(Decision::Allow), None, None),
             Outcome::Pass { waited } => (Some(Decision::Wait(*waited)), None, None),
@@ -84,7 +84,7 @@ impl<'a> Told<'a> {
             decision,
             wait_us: wait.as_micros(),
             refused_by: refused_by.map(name),
-            excess: refused_by.map(|rule| excess(&program.rule(rule).rule.excess)),
+            excess: refused_by.map(|rule| excess(&program.rule(rule).rule().excess)),
             why,
             retry_after_us: retry_after.map(|after| after.as_micros()),
             charges: ruling.stands.iter().map(|stand| ToldCharge::of(found, stand)).collect(),
@@ -98,7 +98,7 @@ impl<'a> ToldCharge<'a> {
         let program = found.program();
         let charge = &program.charges()[stand.charge.0];
         Self {
-            rule: &program.rule(charge.rule).rule.name,
+            rule: &program.rule(charge.rule()).rule().name,
             limit: words::limit_name(program, charge),
             key: words::key_values(found, charge).unwrap_or_default(),
             cost: stand.units,

@@ -66,7 +66,7 @@ impl Books {
         let file = program.file();
         let rules = program.rules().map(|entry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
-            meters.rule(route, &entry.rule.name)
+            meters.rule(route, &entry.rule().name)
         });
         let keys = program.charges().iter().map(|charge| sketch.limit(limit_name(program, charge)));
         Self {
@@ -94,7 +94,7 @@ impl Books {
         let key: Vec<_> = values.iter().flat_map(|values| values.iter()).collect();
         self.told.traffic.events.refused(&Refusal {
             route: found.route().map(|route| program.route(route).name.as_str()),
-            rule: &program.rule(by).rule.name,
+            rule: &program.rule(by).rule().name,
             method: found.request().method,
             path: found.path(),
             ip: found.request().ip,
@@ -136,7 +136,7 @@ impl Ledger for Books {
             Outcome::Pass { waited } if waited.is_zero() => (None, Counted::Allow, *waited),
             Outcome::Pass { waited } => (None, Counted::Wait, *waited),
             Outcome::Refused { by, why } => {
-                let counted = match (&program.rule(*by).rule.excess, why) {
+                let counted = match (&program.rule(*by).rule().excess, why) {
                     (_, Why::Store(_)) => Counted::Error,
                     (Excess::Divert(_), _) => Counted::Divert,
                     (Excess::Degrade(_), _) => Counted::Degrade,
@@ -149,7 +149,7 @@ impl Ledger for Books {
         match refuser {
             Some(by) => {
                 self.rules[by.0].count(counted);
-                self.log_refusal(ruled, &program.rule(by).rule.name);
+                self.log_refusal(ruled, &program.rule(by).rule().name);
                 if let Outcome::Refused { why, .. } = ruled.outcome
                     && self.told.traffic.events.wants_refusal()
                 {

@@ -36,7 +36,7 @@ fn hold(found: &Found<'_, '_>, charge: &RuleCharge, status: &Status) -> Value {
     let program = found.program();
     let (decision, wait, retry_after) = words::decision(status.decision());
     json!({
-        "rule": program.rule(charge.rule).rule.name,
+        "rule": program.rule(charge.rule()).rule().name,
         "limit": words::limit_name(program, charge),
         "key": words::key_values(found, charge),
         "cost": found.units(charge).known_or(1),

@@ -191,7 +191,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let program = edition.program();
         let named = |entry: &RuleEntry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
-            (route.to_owned(), entry.rule.name.clone())
+            (route.to_owned(), entry.rule().name.clone())
         };
         program.rules().map(|entry| named(&entry)).collect()
     }

@@ -90,9 +90,9 @@ impl<S: Enter> Active<S> {
 
     /// Where the policy of a charge is among those that are told.
     pub(super) fn policy_of(&self, stand: &Stand) -> usize {
-        let charge = || self.edition.program().charges().get(stand.charge.0);
-        match stand.own.and_then(|own| Some((own, charge()?))) {
-            Some((own, RuleCharge { limit: ChargedLimit::Named(place), .. })) => self.overrides[*place] + own,
+        let limit = || self.edition.program().charges().get(stand.charge.0).map(RuleCharge::limit);
+        match stand.own.and_then(|own| Some((own, limit()?))) {
+            Some((own, ChargedLimit::Named(place))) => self.overrides[place] + own,
             _ => stand.charge.0,
         }
     }
@@ -102,8 +102,8 @@ impl<S: Enter> Active<S> {
         if !self.edition.program().file().enabled {
             return None;
         }
-        let in_force = found.entries().filter(|entry| !matches!(entry.rule.excess, Excess::Shadow));
-        let paces = in_force.filter_map(|entry| entry.rule.bandwidth);
+        let in_force = found.entries().filter(|entry| !matches!(entry.rule().excess, Excess::Shadow));
+        let paces = in_force.filter_map(|entry| entry.rule().bandwidth);
         paces.min_by(|one, other| {
             let (one, other) = (one.rate(), other.rate());
             let times =
@@ -116,15 +116,15 @@ impl<S: Enter> Active<S> {
 /// How each charge is told of, in the order of their ids: by the limit's name, or the rule's where it is the rule's own.
 fn policies(program: &Program) -> Vec<Policy> {
     let of_rule =
-        program.rules().flat_map(|entry| entry.charges.iter().map(move |charge| (entry.rule, charge)));
-    let policy = |(rule, charge): (&Rule, &RuleCharge)| match charge.limit {
+        program.rules().flat_map(|entry| entry.charges.iter().map(move |charge| (entry.rule(), charge)));
+    let policy = |(rule, charge): (&Rule, &RuleCharge)| match charge.limit() {
         ChargedLimit::Named(place) => {
             let named = &program.file().limits[place];
             Policy::of(named.name.as_str(), &named.limit)
         }
         ChargedLimit::Inline(place) => {
             let name = if rule.limits.len() > 1 {
-                format!("{}-{}", rule.name, charge.place + 1)
+                format!("{}-{}", rule.name, charge.place() + 1)
             } else {
                 rule.name.clone()
             };

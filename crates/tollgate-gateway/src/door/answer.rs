@@ -39,7 +39,7 @@ impl<S: Enter> Active<S> {
     /// Where a refused request goes instead, if the rule that refuses sends its excess somewhere. What is incomplete is not
     /// in excess of anything.
     pub(super) fn diverted(&self, by: RuleId, why: &Why) -> Option<usize> {
-        match (&self.edition.program().rule(by).rule.excess, why) {
+        match (&self.edition.program().rule(by).rule().excess, why) {
             (Excess::Divert(other), Why::Limit { .. } | Why::Store(_)) => Some(*other),
             _ => None,
         }
@@ -54,7 +54,7 @@ impl<S: Enter> Active<S> {
         why: &Why,
     ) -> Response<Body> {
         // A gRPC client reads no body and no status of ours.
-        let reply = match &self.edition.program().rule(by).rule.excess {
+        let reply = match &self.edition.program().rule(by).rule().excess {
             _ if is_grpc(request) => None,
             Excess::Degrade(reply) if matches!(why, Why::Limit { .. } | Why::Store(_)) => {
                 return spelled_out(reply, Response::default());

@@ -139,7 +139,7 @@ impl Trace {
                 "wait"
             }
             Outcome::Refused { by, why } => {
-                let rule = program.rule(*by).rule;
+                let rule = program.rule(*by).rule();
                 span.rule = Some(rule.name.clone());
                 match (&rule.excess, why) {
                     (_, Why::Store(_)) => "error",

@@ -127,14 +127,14 @@ impl<S: Store> Edition<S> {
             let units = found.units(charge).known_or(1);
             let asked = Charge::new(self.limit_of(charge, texts.key()), texts.key()).cost(units);
             let status = self.store.peek(&[asked]).await?;
-            told.extend(status.statuses().first().map(|status| (charge.id, *status)));
+            told.extend(status.statuses().first().map(|status| (charge.id(), *status)));
         }
         Ok(told)
     }
 
     /// The limit that a charge is on, for a key: the key's own where it has one.
     pub fn limit_of(&self, charge: &RuleCharge, key: Key<'_>) -> &S::Limit {
-        let own = match charge.limit {
+        let own = match charge.limit() {
             ChargedLimit::Named(place) => self.program.override_of(place, key),
             ChargedLimit::Inline(_) => None,
         };
@@ -143,7 +143,7 @@ impl<S: Store> Edition<S> {
 
     /// The limit that a charge is on, where the key has these numbers of its own.
     pub(super) fn handle_of(&self, charge: &RuleCharge, own: Option<usize>) -> &S::Limit {
-        self.plans[charge.id.0].handles.of(own)
+        self.plans[charge.id().0].handles.of(own)
     }
 }
 
@@ -176,15 +176,15 @@ impl<S: Store> Plan<S> {
         named: &[Handles<S>],
         handle: impl Fn(&str) -> Result<S::Limit, EnforceError>,
     ) -> Result<Self, EnforceError> {
-        let rule = entry.rule;
-        let (handles, limit, own) = match charge.limit {
+        let rule = entry.rule();
+        let (handles, limit, own) = match charge.limit() {
             ChargedLimit::Named(place) => {
                 let limit = &program.file().limits[place];
                 (named[place].clone(), &limit.limit, limit.overrides.as_slice())
             }
             ChargedLimit::Inline(place) => {
                 let route = entry.route.map(|route| program.route(route).name.as_str());
-                let base = handle(&limits::of_inline(route, &rule.name, charge.place))?;
+                let base = handle(&limits::of_inline(route, &rule.name, charge.place()))?;
                 (Handles { base, overrides: Vec::new() }, &program.inline_limits()[place].limit, &[][..])
             }
         };

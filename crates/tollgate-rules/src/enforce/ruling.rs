@@ -219,7 +219,7 @@ impl<S: Store> Edition<S> {
             }
             Err(error) => {
                 if let Some(first) = set.charges.first() {
-                    ruling.outcome = Outcome::Refused { by: first.charge.rule, why: Why::Store(error) };
+                    ruling.outcome = Outcome::Refused { by: first.charge.rule(), why: Why::Store(error) };
                 }
                 return ruling;
             }
@@ -241,12 +241,12 @@ impl<S: Store> Edition<S> {
     ) {
         let mut set = Gathered::default();
         let refused_by = match self.gather(found, rule, body, &mut set) {
-            Err(_) => self.program.rule(rule).charges.first().map(|charge| charge.id),
+            Err(_) => self.program.rule(rule).charges.first().map(|charge| charge.id()),
             Ok(()) if set.charges.is_empty() => None,
             Ok(()) => match self.watch::<M>(&set).await {
                 Ok((refused_by, held)) => {
                     ruling.permits.extend(held);
-                    refused_by.map(|by| set.charges[by].charge.id)
+                    refused_by.map(|by| set.charges[by].charge.id())
                 }
                 // A shadow rule whose store fails says nothing.
                 Err(_) => return,
@@ -268,7 +268,7 @@ impl<S: Store> Edition<S> {
         }
         // Whoever enters sleeps until a turn comes that has a pace, so slots are entered alone, and are given back where the
         // others refuse.
-        let holds = |at: &usize| self.plans[set.charges[*at].charge.id.0].holds;
+        let holds = |at: &usize| self.plans[set.charges[*at].charge.id().0].holds;
         let (slots, others): (Vec<_>, Vec<_>) = (0..charges.len()).partition(holds);
         let these = |places: &[usize]| places.iter().map(|at| charges[*at]).collect::<Vec<_>>();
         let mut held = None;
@@ -286,7 +286,7 @@ impl<S: Store> Edition<S> {
     }
 
     fn is_shadow(&self, rule: RuleId) -> bool {
-        matches!(self.program.rule(rule).rule.excess, Excess::Shadow)
+        matches!(self.program.rule(rule).rule().excess, Excess::Shadow)
     }
 
     /// Adds what a rule charges.
@@ -310,8 +310,8 @@ impl<S: Store> Edition<S> {
             };
             set.charges.push(Due { charge, units, own: found.override_of(charge, &key) });
             set.keys.push(key);
-            set.enters |= self.plans[charge.id.0].enters;
-            set.paced |= self.plans[charge.id.0].paced;
+            set.enters |= self.plans[charge.id().0].enters;
+            set.paced |= self.plans[charge.id().0].paced;
         }
         Ok(())
     }
@@ -332,7 +332,7 @@ impl<S: Store> Edition<S> {
         texts: &'c [KeyTexts<'_>],
     ) -> SmallVec<[Charge<'c, S::Limit>; 4]> {
         let charge = |(due, texts): (&Due<'_>, &'c KeyTexts<'_>)| {
-            let (limit, up_to) = (self.handle_of(due.charge, due.own), self.plans[due.charge.id.0].up_to);
+            let (limit, up_to) = (self.handle_of(due.charge, due.own), self.plans[due.charge.id().0].up_to);
             Charge { limit, key: texts.key(), cost: due.units, up_to }
         };
         set.charges.iter().zip(texts).map(charge).collect()
@@ -346,7 +346,7 @@ impl Gathered<'_> {
 
     fn stands(&self, status: &SetStatus) -> Vec<Stand> {
         let stand = |(Due { charge, units, own }, status): (&Due<'_>, &Status)| Stand {
-            charge: charge.id,
+            charge: charge.id(),
             own: *own,
             units: *units,
             status: *status,
@@ -360,5 +360,5 @@ fn refusal(set: &Gathered<'_>, status: &SetStatus) -> Option<Outcome> {
     let Decision::Deny(retry) = status.decision() else { return None };
     let first = status.statuses().iter().position(Status::is_deny).or(status.denied_by())?;
     let charge = set.charges.get(first)?.charge;
-    Some(Outcome::Refused { by: charge.rule, why: Why::Limit { charge: charge.id, retry } })
+    Some(Outcome::Refused { by: charge.rule(), why: Why::Limit { charge: charge.id(), retry } })
 }

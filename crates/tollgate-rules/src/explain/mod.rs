@@ -163,28 +163,25 @@ impl Program {
 
     fn rule_report(&self, found: &Found<'_, '_>, entry: RuleEntry<'_>) -> RuleReport {
         let route = entry.route.map(|route| self.route(route).name.clone());
+        let rule = entry.rule();
         let outcome = if found.rules().contains(&entry.id) {
             Outcome::Applies {
-                charges: entry
-                    .charges
-                    .iter()
-                    .map(|charge| self.charge_report(found, entry.rule, charge))
-                    .collect(),
-                excess: self.excess_in_words(&entry.rule.excess),
-                on_failure: entry.rule.on_failure.map(|policy| format!("{policy:?}").to_lowercase()),
+                charges: entry.charges.iter().map(|charge| self.charge_report(found, rule, charge)).collect(),
+                excess: self.excess_in_words(&rule.excess),
+                on_failure: rule.on_failure.map(|policy| format!("{policy:?}").to_lowercase()),
             }
-        } else if entry.rule.enabled {
-            let asked = Asked::by_rule(found, entry.rule);
-            let why = asked.why_not(&entry.rule.when).unwrap_or_else(|| "it does not match".to_owned());
+        } else if rule.enabled {
+            let asked = Asked::by_rule(found, rule);
+            let why = asked.why_not(&rule.when).unwrap_or_else(|| "it does not match".to_owned());
             Outcome::Not { why }
         } else {
             Outcome::Not { why: "it is not enabled".to_owned() }
         };
-        RuleReport { rule: entry.rule.name.clone(), route, outcome }
+        RuleReport { rule: rule.name.clone(), route, outcome }
     }
 
     fn charge_report(&self, found: &Found<'_, '_>, rule: &Rule, charge: &RuleCharge) -> ChargeReport {
-        let (name, limit) = match charge.limit {
+        let (name, limit) = match charge.limit() {
             ChargedLimit::Named(place) => {
                 let named = &self.file().limits[place];
                 (&named.name, &named.limit)
@@ -198,11 +195,11 @@ impl Program {
         let key = match found.key(charge) {
             Keyed::Key(values) => {
                 if let (ChargedLimit::Named(named), Some(place)) =
-                    (charge.limit, found.override_of(charge, &values))
+                    (charge.limit(), found.override_of(charge, &values))
                 {
                     override_for = Some(self.file().limits[named].overrides[place].key.clone());
                 }
-                let attributes = rule.limits[charge.place].key.iter().map(words::attribute);
+                let attributes = rule.limits[charge.place()].key.iter().map(words::attribute);
                 KeyReport::Values(
                     attributes.zip(values.iter().map(|value| value.map(str::to_owned))).collect(),
                 )
@@ -236,6 +233,6 @@ impl Program {
 
 /// The first attribute of the key that the request lacks.
 fn missing(found: &Found<'_, '_>, rule: &Rule, charge: &RuleCharge) -> String {
-    let lacking = rule.limits[charge.place].key.iter().find(|it| found.attribute(charge, it).is_none());
+    let lacking = rule.limits[charge.place()].key.iter().find(|it| found.attribute(charge, it).is_none());
     lacking.map_or_else(String::new, words::attribute)
 }

@@ -3,7 +3,7 @@
 use super::{
     checks::Test,
     expr::{Expr, Late, Questions},
-    paths::Fact,
+    paths::ShapeId,
     scratch::{Scratch, Seen},
     subjects::{MISSING, Subject, SubjectId, ValueId},
 };
@@ -22,7 +22,7 @@ pub(super) struct Asking<'a, 'r> {
     pub(super) path: &'a str,
     pub(super) scratch: &'a mut Scratch,
     /// The shapes of the route, once it is found.
-    pub(super) route: &'a [Fact],
+    pub(super) route: &'a [ShapeId],
     values: SmallVec<[Text<'a>; 8]>,
     query: Read,
     cookies: Read,
@@ -180,10 +180,9 @@ impl<'a, 'r> Asking<'a, 'r> {
     }
 
     /// What the first of these shapes that fits the path, and has a part of that name, captured.
-    fn captured(&self, shapes: &[Fact], name: &str) -> Option<&'a str> {
-        let fitting = shapes.iter().filter(|fact| self.scratch.holds(**fact));
-        fitting
-            .filter_map(|fact| self.questions.paths.shape(*fact))
-            .find_map(|shape| shape.capture(&segments(self.path), name))
+    fn captured(&self, shapes: &[ShapeId], name: &str) -> Option<&'a str> {
+        let paths = &self.questions.paths;
+        let mut fitting = shapes.iter().filter(|shape| self.scratch.holds(paths.fact(**shape)));
+        fitting.find_map(|shape| paths.shape(*shape).capture(&segments(self.path), name))
     }
 }

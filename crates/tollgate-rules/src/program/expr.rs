@@ -3,7 +3,7 @@
 
 use super::{
     checks::{CheckId, Checks, Counts, Test, address_of},
-    paths::{Fact, Paths},
+    paths::{Fact, Paths, ShapeId},
     subjects::{Subject, SubjectId, Subjects, ValueId, Whole},
 };
 use crate::model::{Attribute, Matcher, When};
@@ -45,7 +45,7 @@ pub(super) struct Questions {
 }
 
 /// Shapes, shared by all that look at their captures.
-pub(super) type Shapes = Arc<[Fact]>;
+pub(super) type Shapes = Arc<[ShapeId]>;
 
 /// Whose captures count where a condition stands: its own shapes', then the route's.
 #[derive(Clone, Copy)]
@@ -63,15 +63,15 @@ impl Questions {
         shapes.into()
     }
 
-    fn collect_shapes(&mut self, when: &When, shapes: &mut Vec<Fact>) {
+    fn collect_shapes(&mut self, when: &When, shapes: &mut Vec<ShapeId>) {
         match when {
             When::All(list) | When::Any(list) => {
                 list.iter().for_each(|when| self.collect_shapes(when, shapes));
             }
             When::Is(Attribute::Path, Matcher::Glob(pattern)) => {
-                let fact = self.paths.shaped(pattern);
-                if self.paths.shape(fact).is_some_and(|shape| shape.names().next().is_some()) {
-                    shapes.push(fact);
+                let shape = self.paths.shaped(pattern);
+                if self.paths.shape(shape).names().next().is_some() {
+                    shapes.push(shape);
                 }
             }
             _ => {}
@@ -97,7 +97,10 @@ impl Questions {
 
     fn is(&mut self, attribute: &Attribute, matcher: &Matcher, scope: Scope<'_>) -> Expr {
         match (attribute, matcher) {
-            (Attribute::Path, Matcher::Glob(pattern)) => return Expr::Fact(self.paths.shaped(pattern)),
+            (Attribute::Path, Matcher::Glob(pattern)) => {
+                let shape = self.paths.shaped(pattern);
+                return Expr::Fact(self.paths.fact(shape));
+            }
             (Attribute::Path, Matcher::Exact(text)) => return Expr::Fact(self.paths.exactly(text)),
             (Attribute::Path, Matcher::Prefix(text)) => return Expr::Fact(self.paths.beginning(text)),
             _ => {}

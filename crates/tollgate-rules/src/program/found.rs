@@ -1,6 +1,10 @@
 //! What was found for a request: its route, the rules that apply, and from there keys and costs.
 
-use super::{ChargedLimit, Program, RouteId, RuleCharge, RuleEntry, RuleId, Terms, paths::Fact};
+use super::{
+    Program, RouteId, RuleCharge, RuleEntry, RuleId,
+    entries::{Charged, Terms},
+    paths::ShapeId,
+};
 use crate::{
     keys::{KeyValues, Keyed, Units, units},
     model::{Attribute, Missing},
@@ -65,15 +69,15 @@ impl<'p, 'r> Found<'p, 'r> {
 
     /// The rules that apply, with what they say.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = RuleEntry<'p>> {
-        self.rules.iter().map(|id| self.program.rule(*id))
+        let everywhere = self.program.file.everywhere.len();
+        self.rules.iter().map(move |id| self.program.entry(*id, self.route.filter(|_| id.0 >= everywhere)))
     }
 
     /// What the route captured from the path, by name.
     pub fn captures(&self) -> impl Iterator<Item = (&'p str, &str)> {
-        let shapes = self.route_shapes();
+        let shapes = self.program.shapes_of(self.route);
         (0..shapes.len()).flat_map(move |place| {
-            let shape = self.program.questions.paths.shape(shapes[place]);
-            let names = shape.into_iter().flat_map(|shape| shape.names());
+            let names = self.program.questions.paths.shape(shapes[place]).names();
             names.filter_map(move |name| {
                 // What an earlier shape captured by that name counts instead.
                 let earlier = self.captured(&shapes[..place], name);
@@ -109,11 +113,11 @@ impl<'p, 'r> Found<'p, 'r> {
     #[must_use]
     pub fn override_of(&self, charge: &RuleCharge, key: &KeyValues<'_>) -> Option<usize> {
         match charge.limit {
-            ChargedLimit::Named(named) => {
-                let overrides = &self.program.overrides[named];
+            Charged::Named(named) => {
+                let overrides = &self.program.overrides[named as usize];
                 if overrides.is_empty() { None } else { overrides.find(key.texts().key()) }
             }
-            ChargedLimit::Inline(_) => None,
+            Charged::Inline(_) => None,
         }
     }
 
@@ -134,25 +138,21 @@ impl<'p, 'r> Found<'p, 'r> {
     pub(crate) fn attribute(&self, charge: &RuleCharge, wanted: &Attribute) -> Option<Text<'_>> {
         match wanted {
             Attribute::Capture(name) => self
-                .captured(&charge.shapes, name)
-                .or_else(|| self.captured(self.route_shapes(), name))
+                .captured(&self.terms(charge).shapes, name)
+                .or_else(|| self.captured(self.program.shapes_of(self.route), name))
                 .map(Text::from),
-            Attribute::Route => self.route.map(|route| self.program.route(route).name.as_str().into()),
-            Attribute::Rule => Some(self.program.rule(charge.rule).rule.name.as_str().into()),
+            Attribute::Route => self.route.map(|route| self.program.route_name(route).into()),
+            Attribute::Rule => Some(self.program.rule(charge.rule()).rule().name.as_str().into()),
             wanted => attribute(&self.request, &self.path, wanted, Reader::Key),
         }
     }
 
-    fn route_shapes(&self) -> &'p [Fact] {
-        self.route.map_or(&[], |route| &self.program.of_route[route.0].shapes)
-    }
-
-    fn captured(&self, shapes: &[Fact], name: &str) -> Option<&str> {
+    fn captured(&self, shapes: &[ShapeId], name: &str) -> Option<&str> {
         if shapes.is_empty() {
             return None;
         }
         let path = segments(&self.path);
-        let mut shapes = shapes.iter().filter_map(|fact| self.program.questions.paths.shape(*fact));
+        let mut shapes = shapes.iter().map(|shape| self.program.questions.paths.shape(*shape));
         shapes.find_map(|shape| shape.capture(&path, name))
     }
 }

@@ -3,7 +3,8 @@
 //! From every condition follow things it cannot hold without: a host, a fact about the path, a value of some other
 //! subject. Conditions are filed under up to three of them, one of each sort, the rarest of its sort; a request looks
 //! under what it has. So a file of thousands of routes costs a few lookups, whether its routes differ by path, by host
-//! or by a header, and only what is found there is asked in full, in file order.
+//! or by a header, and only what is found there is asked in full, in file order. A condition that says no more than the
+//! fact it is filed under holds wherever it is found.
 //!
 //! A request has one host, so there are two lookups for each fact that holds of its path. Under each there may be
 //! several subjects; where they are many, the request's own headers, parameters and cookies are gone through instead.
@@ -12,82 +13,36 @@
 use super::{
     Map,
     asking::Asking,
+    conditions::{ALWAYS, Condition},
     expr::Expr,
+    needs::{Cabinet, Uses},
     paths::Fact,
     subjects::{SubjectId, ValueId},
 };
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, binary_heap::PeekMut},
-    ops::{ControlFlow, Range},
+    ops::ControlFlow,
 };
 
-/// So few conditions are asked one by one.
-const FEW: usize = 4;
 /// So many subjects in one place are looked up one by one.
 const FEW_SUBJECTS: usize = 8;
 /// So few lists are merged by looking at each.
 const FEW_LISTS: usize = 8;
+/// In a table by number, at least one of so many is used.
+const SPARSEST: usize = 8;
 /// What stands for "any host" and "any path".
-const ANY: u32 = u32::MAX;
+pub(super) const ANY: u32 = u32::MAX;
 
-/// All conditions of a program, list after list. Equal ones are kept once: thousands of routes often have the same rules,
-/// and what is used often is near.
-#[derive(Default)]
-pub(super) struct Conditions {
-    list: Vec<Condition>,
-    exprs: Vec<Expr>,
-    known: Map<Expr, u32>,
-}
-
-struct Condition {
-    /// What whoever asks calls it.
-    number: u32,
-    expr: u32,
-}
-
-impl Conditions {
-    /// Adds one, unless it can never hold. Numbers rise within a list.
-    pub(super) fn add(&mut self, number: u32, expr: Expr) {
-        if expr == Expr::Never {
-            return;
-        }
-        let fresh = self.exprs.len() as u32;
-        let id = *self.known.entry(expr.clone()).or_insert(fresh);
-        if id == fresh {
-            self.exprs.push(expr);
-        }
-        self.list.push(Condition { number, expr: id });
-    }
-
-    /// Where the next list begins.
-    pub(super) fn end(&self) -> u32 {
-        self.list.len() as u32
-    }
-
-    /// Called once, when all are known.
-    pub(super) fn finish(&mut self) {
-        self.known = Map::default();
-    }
-
-    fn expr(&self, place: u32) -> &Expr {
-        &self.exprs[self.list[place as usize].expr as usize]
-    }
-}
-
-/// One list of conditions.
-pub(super) struct Index {
-    places: Range<u32>,
-    /// `None` where they are few.
-    filed: Option<Box<Filed>>,
-}
-
-struct Filed {
+/// The conditions of one list, filed.
+pub(super) struct Filed {
     host: Option<SubjectId>,
-    /// By host and fact.
+    /// Under a fact and nothing else.
+    by_fact: ByFact,
+    /// All others, by host and fact.
     drawers: Map<(ValueId, Fact), Drawer>,
-    /// Places of conditions, list after list, each in order.
-    postings: Vec<u32>,
+    /// List after list, each in order.
+    postings: Vec<Condition>,
 }
 
 /// What a condition is filed under: host, fact, and perhaps one value more.
@@ -109,60 +64,36 @@ struct More {
     subjects: Vec<SubjectId>,
 }
 
-impl Index {
-    pub(super) fn new(conditions: &Conditions, places: Range<u32>, host: Option<SubjectId>) -> Self {
-        let filed = (places.len() > FEW).then(|| Box::new(Filed::new(conditions, places.clone(), host)));
-        Self { places, filed }
-    }
-
-    /// Visits those that hold, in order, until told to stop.
-    pub(super) fn visit(
-        &self,
-        conditions: &Conditions,
-        asking: &mut Asking<'_, '_>,
-        mut found: impl FnMut(u32) -> ControlFlow<()>,
-    ) {
-        let mut ask = |asking: &mut Asking<'_, '_>, place: u32| {
-            if asking.holds(conditions.expr(place)) {
-                found(conditions.list[place as usize].number)
-            } else {
-                ControlFlow::Continue(())
-            }
-        };
-        let Some(filed) = &self.filed else {
-            let _ = self.places.clone().try_for_each(|place| ask(asking, place));
-            return;
-        };
-        let mut lists = std::mem::take(&mut asking.scratch.lists);
-        lists.clear();
-        filed.collect(asking, &mut lists);
-        filed.merge(&mut lists, |place| ask(asking, place));
-        asking.scratch.lists = lists;
-    }
-}
-
 impl Filed {
-    fn new(conditions: &Conditions, places: Range<u32>, host: Option<SubjectId>) -> Self {
+    pub(super) fn new(exprs: &[Expr], conditions: &[Condition], host: Option<SubjectId>) -> Self {
         let mut uses = Uses::default();
-        for place in places.clone() {
-            uses.count(conditions.expr(place));
+        for condition in conditions {
+            uses.count(&exprs[condition.expr as usize]);
         }
-        let mut filed: BTreeMap<Under, Vec<u32>> = BTreeMap::new();
-        for place in places {
-            let cabinet = Cabinet::new(uses.needs(conditions.expr(place)), host);
-            for host in &cabinet.hosts {
-                for fact in &cabinet.facts {
+        let mut filed: BTreeMap<Under, Vec<Condition>> = BTreeMap::new();
+        for condition in conditions {
+            let expr = &exprs[condition.expr as usize];
+            let cabinet = Cabinet::new(uses.needs(expr), host);
+            for fact in &cabinet.facts {
+                let left = if follows(expr, *fact) { ALWAYS } else { condition.expr };
+                let posting = Condition { expr: left, ..*condition };
+                for host in &cabinet.hosts {
                     for value in &cabinet.values {
-                        filed.entry((*host, *fact, *value)).or_default().push(place);
+                        filed.entry((*host, *fact, *value)).or_default().push(posting);
                     }
                 }
             }
         }
-        let mut it = Self { host, drawers: Map::default(), postings: Vec::new() };
-        for ((host, fact, value), places) in filed {
+        let mut it = Self { host, by_fact: ByFact::default(), drawers: Map::default(), postings: Vec::new() };
+        let mut by_fact = Vec::new();
+        for ((host, fact, value), postings) in filed {
             let first = it.postings.len() as u32;
-            it.postings.extend(places);
+            it.postings.extend(postings);
             let list = (first, it.postings.len() as u32);
+            if host == ANY && fact != ANY && value.is_none() {
+                by_fact.push((fact, list));
+                continue;
+            }
             let drawer = it.drawers.entry((host, fact)).or_default();
             match value {
                 None => drawer.plain = list,
@@ -176,7 +107,21 @@ impl Filed {
                 }
             }
         }
+        it.by_fact = ByFact::new(by_fact);
         it
+    }
+
+    /// Visits what may hold for the request, in order, until told to stop.
+    pub(super) fn visit(
+        &self,
+        asking: &mut Asking<'_, '_>,
+        mut ask: impl FnMut(&mut Asking<'_, '_>, Condition) -> ControlFlow<()>,
+    ) {
+        let mut lists = std::mem::take(&mut asking.scratch.lists);
+        lists.clear();
+        self.collect(asking, &mut lists);
+        self.merge(&mut lists, |condition| ask(asking, condition));
+        asking.scratch.lists = lists;
     }
 
     /// The lists in which the request's conditions are.
@@ -187,6 +132,9 @@ impl Filed {
         let mut present = None;
         for &host in hosts {
             for fact in held.iter().copied().chain([ANY]) {
+                if host == ANY {
+                    lists.extend(self.by_fact.get(fact));
+                }
                 let Some(drawer) = self.drawers.get(&(host, fact)) else { continue };
                 if drawer.plain.0 < drawer.plain.1 {
                     lists.push(drawer.plain);
@@ -207,153 +155,82 @@ impl Filed {
     }
 
     /// Visits what is in the lists, in order and each once, until told to stop.
-    fn merge(&self, lists: &mut Vec<List>, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
+    fn merge(&self, lists: &mut Vec<List>, mut visit: impl FnMut(Condition) -> ControlFlow<()>) {
+        let posting = |at: u32| self.postings[at as usize];
         let mut last = None;
-        let mut once = |place: u32| {
-            if last.replace(place) == Some(place) { ControlFlow::Continue(()) } else { visit(place) }
+        let mut once = |condition: Condition| {
+            let number = condition.number;
+            if last.replace(number) == Some(number) { ControlFlow::Continue(()) } else { visit(condition) }
         };
         if lists.len() <= FEW_LISTS {
-            while let Some(least) = lists.iter_mut().min_by_key(|(at, _)| self.postings[*at as usize]) {
-                let place = self.postings[least.0 as usize];
+            while let Some(least) = lists.iter_mut().min_by_key(|(at, _)| posting(*at).number) {
+                let condition = posting(least.0);
                 least.0 += 1;
-                if once(place).is_break() {
+                if once(condition).is_break() {
                     return;
                 }
                 lists.retain(|(at, end)| at < end);
             }
             return;
         }
-        let heads = lists.iter().map(|&(at, end)| Reverse((self.postings[at as usize], at, end)));
+        let heads = lists.iter().map(|&(at, end)| Reverse((posting(at).number, at, end)));
         let mut heap: BinaryHeap<_> = heads.collect();
         while let Some(mut head) = heap.peek_mut() {
-            let Reverse((place, at, end)) = *head;
+            let Reverse((_, at, end)) = *head;
             if at + 1 < end {
-                *head = Reverse((self.postings[at as usize + 1], at + 1, end));
+                *head = Reverse((posting(at + 1).number, at + 1, end));
                 drop(head);
             } else {
                 PeekMut::pop(head);
             }
-            if once(place).is_break() {
+            if once(posting(at)).is_break() {
                 return;
             }
         }
     }
 }
 
-/// What a condition can be filed under: the path, or a subject.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Sort {
-    Path,
-    Subject(SubjectId),
+/// Whether the condition holds wherever the fact does.
+fn follows(expr: &Expr, fact: Fact) -> bool {
+    match expr {
+        Expr::Fact(it) => *it == fact,
+        Expr::Any(list) => list.iter().any(|expr| follows(expr, fact)),
+        _ => false,
+    }
 }
 
-/// For every sort, alternatives of which one must hold, and how common they are.
-type Needs = BTreeMap<Sort, (usize, Vec<u32>)>;
-
-/// How often each is asked for, in all conditions together.
+/// Lists by fact. Facts are numbered as they are met, so those of one list of conditions are mostly close together: then
+/// it is a table, which is smaller than a map and read in one place.
 #[derive(Default)]
-struct Uses(Map<(Sort, u32), usize>);
-
-impl Uses {
-    fn count(&mut self, expr: &Expr) {
-        match expr {
-            Expr::All(list) | Expr::Any(list) => list.iter().for_each(|expr| self.count(expr)),
-            Expr::Fact(fact) => self.one(Sort::Path, *fact),
-            Expr::Equal(subject, value) => self.one(Sort::Subject(*subject), *value),
-            Expr::OneOf(subject, values) => {
-                values.iter().for_each(|value| self.one(Sort::Subject(*subject), *value));
-            }
-            Expr::Always | Expr::Never | Expr::Not(_) | Expr::Check(_) | Expr::Late(_) => {}
-        }
-    }
-
-    fn one(&mut self, sort: Sort, value: u32) {
-        *self.0.entry((sort, value)).or_default() += 1;
-    }
-
-    fn need(&self, sort: Sort, values: Vec<u32>) -> Needs {
-        let common = values.iter().map(|value| self.0.get(&(sort, *value)).copied().unwrap_or(0)).sum();
-        Needs::from([(sort, (common, values))])
-    }
-
-    /// What the condition cannot hold without.
-    fn needs(&self, expr: &Expr) -> Needs {
-        match expr {
-            Expr::Fact(fact) => self.need(Sort::Path, vec![*fact]),
-            Expr::Equal(subject, value) => self.need(Sort::Subject(*subject), vec![*value]),
-            Expr::OneOf(subject, values) => self.need(Sort::Subject(*subject), values.to_vec()),
-            Expr::All(list) => list.iter().map(|expr| self.needs(expr)).fold(Needs::new(), both),
-            Expr::Any(list) => list.iter().map(|expr| self.needs(expr)).reduce(either).unwrap_or_default(),
-            Expr::Always | Expr::Never | Expr::Not(_) | Expr::Check(_) | Expr::Late(_) => Needs::new(),
-        }
-    }
+struct ByFact {
+    /// The fact of the table's first.
+    first: Fact,
+    table: Vec<List>,
+    /// All of them, where they are too far apart for a table.
+    map: Map<Fact, List>,
 }
 
-/// Any part's need is one of the whole; the rarest of each sort says most.
-fn both(mut all: Needs, part: Needs) -> Needs {
-    for (sort, need) in part {
-        match all.get(&sort) {
-            Some(known) if known.0 <= need.0 => {}
-            _ => drop(all.insert(sort, need)),
-        }
-    }
-    all
-}
-
-/// Only what all alternatives need is needed.
-fn either(mut any: Needs, mut part: Needs) -> Needs {
-    any.retain(|sort, (common, values)| match part.remove(sort) {
-        Some((more, others)) => {
-            *common += more;
-            values.extend(others);
-            true
-        }
-        None => false,
-    });
-    any
-}
-
-/// Where one condition is filed: under each host, each fact and each value.
-struct Cabinet {
-    hosts: Vec<ValueId>,
-    facts: Vec<Fact>,
-    values: Vec<Option<(SubjectId, ValueId)>>,
-}
-
-impl Cabinet {
-    fn new(mut needs: Needs, host: Option<SubjectId>) -> Self {
-        let mut take = |sort| {
-            let mut values = needs.remove(&sort)?.1;
-            values.sort_unstable();
-            values.dedup();
-            Some(values)
+impl ByFact {
+    /// From lists in order of their facts.
+    fn new(lists: Vec<(Fact, List)>) -> Self {
+        let (Some(&(first, _)), Some(&(last, _))) = (lists.first(), lists.last()) else {
+            return Self::default();
         };
-        let hosts = host.and_then(|host| take(Sort::Subject(host))).unwrap_or_else(|| vec![ANY]);
-        let facts = take(Sort::Path).unwrap_or_else(|| vec![ANY]);
-        let rarest = needs.iter().min_by_key(|(_, (common, _))| *common);
-        let values = match rarest {
-            Some((Sort::Subject(subject), (_, values))) => {
-                let mut values: Vec<_> = values.iter().map(|value| Some((*subject, *value))).collect();
-                values.sort_unstable();
-                values.dedup();
-                values
-            }
-            _ => vec![None],
-        };
-        let mut it = Self { hosts, facts, values };
-        it.narrow();
-        it
+        let span = (last - first) as usize + 1;
+        if span > lists.len() * SPARSEST {
+            return Self { map: lists.into_iter().collect(), ..Self::default() };
+        }
+        let mut table = vec![List::default(); span];
+        for (fact, list) in lists {
+            table[(fact - first) as usize] = list;
+        }
+        Self { first, table, map: Map::default() }
     }
 
-    /// Lists of alternatives multiply. Where that grows beyond what the file itself holds, lists are given up.
-    fn narrow(&mut self) {
-        let (hosts, facts, values) = (self.hosts.len(), self.facts.len(), self.values.len());
-        let most = 64.max(2 * (hosts + facts + values));
-        if hosts * facts * values > most {
-            self.values = vec![None];
-        }
-        if hosts * facts > most {
-            *(if hosts > facts { &mut self.hosts } else { &mut self.facts }) = vec![ANY];
-        }
+    fn get(&self, fact: Fact) -> Option<List> {
+        // Before the first there are none: what wraps around is beyond any table.
+        let in_table = self.table.get(fact.wrapping_sub(self.first) as usize).copied();
+        let list = in_table.or_else(|| self.map.get(&fact).copied());
+        list.filter(|(begin, end)| begin < end)
     }
 }

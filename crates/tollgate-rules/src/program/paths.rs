@@ -2,25 +2,28 @@
 //!
 //! A **fact** is one question: is the path this text, does it begin with this text, does it have this shape. Facts are
 //! numbered, the same question has the same number, and one walk finds all that hold: exact texts by hash, beginnings
-//! by binary search, shapes by a trie over segments. The trie is walked by segments with a set of places, never by
-//! backtracking, so that a file full of `**` costs no more than its size for each segment.
+//! by binary search, shapes by a trie over segments.
 
-use super::{Map, scratch::Scratch};
+use super::{Map, scratch::Scratch, trie::Trie};
 use crate::{
-    model::{PathPattern, Segment},
-    reading::{Shape, letters, normal_path, wild_fits},
+    model::PathPattern,
+    reading::{Shape, letters, normal_path},
 };
 
 /// Which question about the path.
 pub(super) type Fact = u32;
+
+/// A shape with the names of its captures. Shapes that differ by names alone are one fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ShapeId(u32);
 
 #[derive(Default)]
 pub(super) struct Paths {
     facts: Fact,
     exact: Map<Box<str>, Fact>,
     beginnings: Beginnings,
-    by_shape: Map<Shape, Fact>,
-    shapes: Map<Fact, Shape>,
+    by_shape: Map<Shape, ShapeId>,
+    shapes: Vec<(Fact, Shape)>,
     trie: Trie,
 }
 
@@ -37,16 +40,17 @@ impl Paths {
         *self.beginnings.by_text.entry(text).or_insert_with(|| next(facts))
     }
 
-    pub(super) fn shaped(&mut self, pattern: &PathPattern) -> Fact {
+    pub(super) fn shaped(&mut self, pattern: &PathPattern) -> ShapeId {
         let shape = Shape::new(pattern);
-        if let Some(&fact) = self.by_shape.get(&shape) {
-            return fact;
+        if let Some(&id) = self.by_shape.get(&shape) {
+            return id;
         }
-        let fact = next(&mut self.facts);
-        self.trie.insert(&shape, fact);
-        self.shapes.insert(fact, shape.clone());
-        self.by_shape.insert(shape, fact);
-        fact
+        let fact = self.trie.insert(&shape, self.facts);
+        self.facts = self.facts.max(fact + 1);
+        let id = ShapeId(self.shapes.len() as u32);
+        self.shapes.push((fact, shape.clone()));
+        self.by_shape.insert(shape, id);
+        id
     }
 
     /// Called once, when every question is known.
@@ -59,12 +63,17 @@ impl Paths {
         self.facts as usize
     }
 
+    /// How many places of the walk are remembered.
     pub(super) fn places(&self) -> usize {
-        self.trie.nodes.len()
+        self.trie.revisited()
     }
 
-    pub(super) fn shape(&self, fact: Fact) -> Option<&Shape> {
-        self.shapes.get(&fact)
+    pub(super) fn fact(&self, id: ShapeId) -> Fact {
+        self.shapes[id.0 as usize].0
+    }
+
+    pub(super) fn shape(&self, id: ShapeId) -> &Shape {
+        &self.shapes[id.0 as usize].1
     }
 
     /// Marks every fact that holds for the path, a normal one.
@@ -119,123 +128,6 @@ impl Beginnings {
                 scratch.hold(*fact);
             }
             place = above.map(|above| above as usize);
-        }
-    }
-}
-
-/// Shapes, segment by segment. Places are numbers; the first is the root.
-struct Trie {
-    nodes: Vec<Node>,
-}
-
-#[derive(Default)]
-struct Node {
-    literals: Map<Box<str>, u32>,
-    wild: Map<Box<str>, u32>,
-    /// After any one segment with something in it.
-    any: Option<u32>,
-    /// After any number of segments, none included.
-    rest: Option<u32>,
-    /// It stays where it is on every segment: it stands behind a `**`.
-    stays: bool,
-    /// Shapes that end here.
-    ends: Vec<Fact>,
-    /// Shapes that end here with a `**`: whatever follows, they hold.
-    open: Vec<Fact>,
-}
-
-impl Default for Trie {
-    fn default() -> Self {
-        Self { nodes: vec![Node::default()] }
-    }
-}
-
-impl Trie {
-    fn insert(&mut self, shape: &Shape, fact: Fact) {
-        let mut at = 0;
-        for (place, segment) in shape.segments.iter().enumerate() {
-            if *segment == Segment::Rest && place + 1 == shape.segments.len() {
-                self.nodes[at].open.push(fact);
-                return;
-            }
-            at = self.child(at, segment);
-        }
-        self.nodes[at].ends.push(fact);
-    }
-
-    fn child(&mut self, at: usize, segment: &Segment) -> usize {
-        let fresh = self.nodes.len() as u32;
-        let node = &mut self.nodes[at];
-        let child = match segment {
-            Segment::Literal(text) => *node.literals.entry(text.as_str().into()).or_insert(fresh),
-            Segment::Wild(text) => *node.wild.entry(text.as_str().into()).or_insert(fresh),
-            Segment::Any | Segment::Capture(_) => *node.any.get_or_insert(fresh),
-            Segment::Rest => *node.rest.get_or_insert(fresh),
-        };
-        if child == fresh {
-            self.nodes.push(Node { stays: *segment == Segment::Rest, ..Node::default() });
-        }
-        child as usize
-    }
-
-    /// Marks the shapes of a path, which is given without its first slash.
-    fn mark(&self, inside: &str, scratch: &mut Scratch) {
-        let mut here = std::mem::take(&mut scratch.here);
-        let mut next = std::mem::take(&mut scratch.next);
-        here.clear();
-        scratch.step();
-        self.enter(0, &mut here, scratch);
-        for segment in inside.split('/') {
-            scratch.step();
-            next.clear();
-            for &place in &here {
-                let node = &self.nodes[place as usize];
-                if node.stays {
-                    self.enter(place, &mut next, scratch);
-                }
-                if !node.literals.is_empty()
-                    && let Some(&child) = node.literals.get(segment)
-                {
-                    self.enter(child, &mut next, scratch);
-                }
-                for (wild, child) in &node.wild {
-                    if wild_fits(wild, segment) {
-                        self.enter(*child, &mut next, scratch);
-                    }
-                }
-                if let Some(child) = node.any
-                    && !segment.is_empty()
-                {
-                    self.enter(child, &mut next, scratch);
-                }
-            }
-            std::mem::swap(&mut here, &mut next);
-            if here.is_empty() {
-                break;
-            }
-        }
-        for &place in &here {
-            for &fact in &self.nodes[place as usize].ends {
-                scratch.hold(fact);
-            }
-        }
-        scratch.here = here;
-        scratch.next = next;
-    }
-
-    /// Adds a place, once, and the one behind its `**`.
-    fn enter(&self, place: u32, to: &mut Vec<u32>, scratch: &mut Scratch) {
-        let mut place = Some(place);
-        while let Some(at) = place {
-            if !scratch.visit(at) {
-                return;
-            }
-            to.push(at);
-            let node = &self.nodes[at as usize];
-            for &fact in &node.open {
-                scratch.hold(fact);
-            }
-            place = node.rest;
         }
     }
 }

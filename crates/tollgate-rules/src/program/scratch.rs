@@ -32,12 +32,13 @@ pub(super) struct Sizes {
 
 #[derive(Default)]
 pub(super) struct Scratch {
-    stamp: u64,
+    stamp: Stamp,
+    /// One for each segment of each path. 2^64 are more than a thread sees.
     steps: u64,
-    facts: Vec<u64>,
+    facts: Vec<Stamp>,
     places: Vec<u64>,
     subjects: Vec<Seen>,
-    checks: Vec<u64>,
+    checks: Vec<(Stamp, bool)>,
     /// The facts that hold, in no order.
     pub(super) held: Vec<Fact>,
     /// Places in a trie; used by whoever walks it.
@@ -47,10 +48,14 @@ pub(super) struct Scratch {
     pub(super) lists: Vec<(u32, u32)>,
 }
 
+/// Which request. Half as many bytes hold twice as many facts in a cache; when all numbers are used up, everything is
+/// forgotten.
+type Stamp = u32;
+
 /// What is known of one subject.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Seen {
-    stamp: u64,
+    stamp: Stamp,
     pub(super) value: ValueId,
     /// Where its text is.
     pub(super) place: u32,
@@ -58,13 +63,23 @@ pub(super) struct Seen {
 
 impl Scratch {
     fn begin(&mut self, sizes: Sizes) {
-        // 2^63 requests are more than a thread sees.
+        if self.stamp == Stamp::MAX {
+            self.forget();
+        }
         self.stamp += 1;
         grow(&mut self.facts, sizes.facts);
         grow(&mut self.places, sizes.places);
         grow(&mut self.subjects, sizes.subjects);
         grow(&mut self.checks, sizes.checks);
         self.held.clear();
+    }
+
+    /// No entry belongs to any request that is still to come.
+    fn forget(&mut self) {
+        self.stamp = 0;
+        self.facts.clear();
+        self.subjects.clear();
+        self.checks.clear();
     }
 
     pub(super) fn hold(&mut self, fact: Fact) {
@@ -104,12 +119,12 @@ impl Scratch {
     }
 
     pub(super) fn checked(&self, check: u32) -> Option<bool> {
-        let mark = self.checks[check as usize];
-        (mark >> 1 == self.stamp).then_some(mark & 1 == 1)
+        let (stamp, holds) = self.checks[check as usize];
+        (stamp == self.stamp).then_some(holds)
     }
 
     pub(super) fn check(&mut self, check: u32, holds: bool) -> bool {
-        self.checks[check as usize] = self.stamp << 1 | u64::from(holds);
+        self.checks[check as usize] = (self.stamp, holds);
         holds
     }
 }
@@ -117,5 +132,29 @@ impl Scratch {
 fn grow<T: Clone + Default>(list: &mut Vec<T>, size: usize) {
     if list.len() < size {
         list.resize(size, T::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first request after the numbers begin anew has the number of the very first.
+    #[test]
+    fn nothing_is_left_when_numbers_begin_anew() {
+        let mut scratch = Scratch::default();
+        let sizes = Sizes { facts: 2, places: 1, subjects: 1, checks: 1 };
+        scratch.begin(sizes);
+        scratch.hold(0);
+        scratch.see(0, 7, 0);
+        scratch.check(0, true);
+        scratch.stamp = Stamp::MAX - 1;
+        scratch.begin(sizes);
+        scratch.hold(1);
+        assert!(scratch.holds(1) && !scratch.holds(0));
+        scratch.begin(sizes);
+        assert!(!scratch.holds(0) && !scratch.holds(1));
+        assert!(scratch.seen(0).is_none() && scratch.checked(0).is_none());
+        assert!(scratch.held.is_empty());
     }
 }

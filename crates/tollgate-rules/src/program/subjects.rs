@@ -3,7 +3,7 @@
 //! A thousand rules that compare one header with a thousand texts are one subject with a thousand known values: the
 //! request's own value is looked up once, and each rule compares two numbers.
 
-use super::{Map, paths::Fact};
+use super::{Map, paths::ShapeId};
 use crate::{
     model::Attribute,
     reading::{letters, normal_host, normal_path},
@@ -34,7 +34,7 @@ pub(crate) enum Subject {
     /// The network of so many bits.
     Network(u8),
     /// What the first of these shapes that fits captured by that name: a condition's own, then its route's.
-    Capture(Arc<[Fact]>, Arc<[Fact]>, String),
+    Capture(Arc<[ShapeId]>, Arc<[ShapeId]>, String),
     /// What no request has.
     Nothing,
 }

@@ -61,7 +61,7 @@ impl Bench {
 
     fn name_of(&self, outcome: &Outcome) -> String {
         let Outcome::Refused { by, .. } = outcome else { return "passed".to_owned() };
-        self.enforcer.edition().program().rule(*by).rule.name.clone()
+        self.enforcer.edition().program().rule(*by).rule().name.clone()
     }
 
     /// What is left of a named limit for a key.

@@ -58,7 +58,7 @@ fn routes_and_rules_that_are_not_enabled_are_skipped() {
     let request = sent.request();
     let found = program.find(&request);
     assert_eq!(found.route(), Some(RouteId(1)));
-    let names: Vec<_> = found.entries().map(|entry| entry.rule.name.as_str()).collect();
+    let names: Vec<_> = found.entries().map(|entry| entry.rule().name.as_str()).collect();
     assert_eq!(names, ["all", "on"]);
     assert_eq!(program.rules().len(), 3, "they keep their numbers");
 }
@@ -71,7 +71,7 @@ fn without_a_route_only_the_rules_of_every_route_apply() {
     let request = sent.request();
     let found = program.find(&request);
     assert_eq!(found.route(), None);
-    assert_eq!(found.entries().map(|entry| entry.rule.name.as_str()).collect::<Vec<_>>(), ["all"]);
+    assert_eq!(found.entries().map(|entry| entry.rule().name.as_str()).collect::<Vec<_>>(), ["all"]);
     assert_eq!(found.forwarded("/b?c"), "/b?c");
 }
 
@@ -127,7 +127,7 @@ fn rules_of_every_route_see_what_the_route_captured() {
     let applying = |sent: &str| {
         let sent = get(sent);
         let request = sent.request();
-        program.find(&request).entries().map(|entry| entry.rule.name.as_str()).collect::<Vec<_>>().join(" ")
+        program.find(&request).entries().map(|entry| entry.rule().name.as_str()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(applying("/orders/7"), "of-7 own");
     assert_eq!(applying("/orders/8"), "");
@@ -142,14 +142,14 @@ fn numbers_are_flat_and_in_file_order() {
     let mut made = file(vec![route("r", When::Always, vec![own])], vec![rule("all", When::Always, inline())]);
     made.limits = vec![crate::build::named("shared", &[])];
     let program = Program::new(made);
-    let numbers: Vec<_> = program.charges().iter().map(|it| (it.id.0, it.rule.0, it.place)).collect();
+    let numbers: Vec<_> = program.charges().iter().map(|it| (it.id().0, it.rule().0, it.place())).collect();
     assert_eq!(numbers, [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1), (4, 1, 2)]);
-    assert_eq!(program.charges()[3].limit, ChargedLimit::Named(0));
-    assert_eq!(program.charges()[4].limit, ChargedLimit::Inline(3));
+    assert_eq!(program.charges()[3].limit(), ChargedLimit::Named(0));
+    assert_eq!(program.charges()[4].limit(), ChargedLimit::Inline(3));
     let names: Vec<_> = program.inline_limits().iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["everywhere/all[0]", "everywhere/all[1]", "r/own[0]", "r/own[2]"]);
     assert_eq!(program.rules().map(|entry| entry.charges.len()).collect::<Vec<_>>(), [2, 3]);
-    assert_eq!(program.inline_limits()[3].charge, program.charges()[4].id);
+    assert_eq!(program.inline_limits()[3].charge, program.charges()[4].id());
 }
 
 fn named_charge() -> tollgate_rules::model::RuleLimit {
