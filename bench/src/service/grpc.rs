@@ -17,6 +17,7 @@ const OURS: &str = "ours";
 const CALM: &str = "ours at half load";
 const CRAB: &str = "throttlecrab-server";
 const TONIC: &str = "empty tonic service";
+const CALM_TONIC: &str = "empty tonic service at that load";
 
 /// A question, and where it is asked.
 struct Question {
@@ -44,6 +45,7 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
     }
     let calm = Row {
         ours: CALM.to_owned(),
+        peer: CALM_TONIC.to_owned(),
         ..row("p99.9 at half load", "us", TONIC, 4, Some(Target::Ours(5_000.0)))
     };
     rows.push(calm);
@@ -72,6 +74,7 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
         }
         CALM => ask(&ours, &envoy(), lasting, Some(reached.get() / 2.0)),
         TONIC => ask(&tonic, &nothing(), lasting, None),
+        CALM_TONIC => ask(&tonic, &nothing(), lasting, Some(reached.get() / 2.0)),
         _ => crab.as_ref().map_or_else(Vec::new, |crab| ask(crab, &throttle(), lasting, None)),
     });
 }
