@@ -17,7 +17,7 @@ help: ## list the targets
 run: ## build a release and watch a gateway limit its clients: tollgate demo
 	@scripts/setup build
 	@$(MAKE) --no-print-directory web || echo "== going on without the console; make web says what it takes"
-	@echo "== building a release; the first time takes a few minutes"
+	@echo "== building a release; the first time takes some ten minutes on two cores, the last crates several of them"
 	cargo run --release $(CARGO_LOCKED) -p tollgate-cli -- demo
 
 web: ## build the console, which the next build of the program has in it

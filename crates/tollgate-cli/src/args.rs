@@ -181,10 +181,13 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Ask a running server's admin listener, such as http://127.0.0.1:9090, what each bucket holds; where it asks for a
-    /// token, TOLLGATE_TOKEN in the environment has it
+    /// Ask a running server's admin listener, such as http://127.0.0.1:9090, what each bucket holds
     #[arg(long, value_name = "URL")]
     pub(crate) ask: Option<String>,
+
+    /// A file with your token, where the listener asks who you are; TOLLGATE_TOKEN in the environment may have it instead
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// A duration as rule files write it.
@@ -239,7 +242,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
     pub(crate) ask: String,
 
-    /// A file with your token, where the listener asks who you are
+    /// A file with your token, where the listener asks who you are; TOLLGATE_TOKEN in the environment may have it instead
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 

@@ -45,6 +45,8 @@ pub enum DecidedBy {
     FullTable,
     /// Units that this node took ahead from a shared store, or a refusal of the store that still holds.
     Lease,
+    /// Nobody: the global switch is off, and everything passes.
+    Switch,
     /// Nobody who knows: the shared store did not answer, and this is what is done then.
     Failure(OnFailure),
 }
@@ -58,6 +60,7 @@ impl DecidedBy {
             Self::Ban => "ban",
             Self::FullTable => "full table",
             Self::Lease => "lease",
+            Self::Switch => "switch",
             Self::Failure(OnFailure::Open) => "failure: open",
             Self::Failure(OnFailure::Closed) => "failure: closed",
             Self::Failure(OnFailure::Local) => "failure: local",

@@ -65,7 +65,13 @@ fn judge(access: &Access, needs: Needs, request: &Request) -> Result<Option<Who>
     }
     let who = match needs {
         Needs::Nobody => None,
-        Needs::Role(_) => Some(access.who_sent(request).map_err(stopped)?),
+        Needs::Role(_) => Some(access.who_sent(request).map_err(|why| match why {
+            Stopped::Unknown if headers.contains_key(header::AUTHORIZATION) => {
+                let detail = "nobody has this token, or nobody has it any more";
+                Problem::new(StatusCode::UNAUTHORIZED, detail)
+            }
+            why => stopped(why),
+        })?),
     };
     if changes {
         same_site(access, headers)?;

@@ -1,10 +1,10 @@
 //! One question to a server's admin listener: a POST over HTTP/1.1, and no more of HTTP than that takes.
 
-use crate::replay::Misuse;
+use crate::{replay::Misuse, token::VARIABLE};
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value};
 use std::{
-    env, fmt,
+    fmt,
     io::{self, Read, Write},
     net::{TcpStream, ToSocketAddrs},
     time::{Duration, Instant},
@@ -16,13 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Far more than an explanation of the largest file.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// The variable of the environment that has the token, where the listener asks for one.
-const TOKEN: &str = "TOLLGATE_TOKEN";
-
 /// An admin listener, by its address.
 pub(super) struct Listener {
     /// Host and port, as `Host` has it.
     authority: String,
+    token: Option<String>,
 }
 
 impl fmt::Display for Listener {
@@ -32,7 +30,7 @@ impl fmt::Display for Listener {
 }
 
 impl Listener {
-    pub(super) fn parse(url: &str) -> Result<Self, Misuse> {
+    pub(super) fn parse(url: &str, token: Option<String>) -> Result<Self, Misuse> {
         if url.starts_with("https://") {
             return Err(Misuse::new(
                 "--ask does not speak https yet; ask where the listener is reached by http",
@@ -44,7 +42,7 @@ impl Listener {
                 let has_port =
                     authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
                 let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
-                Ok(Self { authority })
+                Ok(Self { authority, token })
             }
             _ => Err(Misuse::new(format!(
                 "--ask must be an address such as http://127.0.0.1:9090; read {url:?}"
@@ -66,10 +64,11 @@ impl Listener {
         let body: Option<Map<String, Value>> = serde_json::from_slice(body).ok();
         match (status, body) {
             (200, Some(told)) if told.contains_key("holds") => Ok(told),
-            (401 | 429, Some(problem)) if problem.contains_key("detail") => {
-                bail!("{self} lets in those who show a token: set {TOKEN} to one")
-            }
-            (400 | 403 | 503, Some(problem)) if problem.contains_key("detail") => {
+            (401, _) if self.token.is_none() => bail!(
+                "{self} asks who you are: --token-file FILE names a file with your token, or {VARIABLE} has it"
+            ),
+            (401, _) => bail!("{self} does not know your token"),
+            (400 | 403 | 429 | 503, Some(problem)) if problem.contains_key("detail") => {
                 bail!("{self} says: {}", problem["detail"].as_str().unwrap_or_default())
             }
             _ => bail!(
@@ -82,8 +81,7 @@ impl Listener {
     fn talk(&self, question: &str, ends: Instant) -> io::Result<Vec<u8>> {
         let mut stream = self.connect(ends)?;
         let (host, length) = (&self.authority, question.len());
-        // A token with a line break in it would be two lines of the head.
-        let token = env::var(TOKEN).ok().filter(|token| !token.chars().any(char::is_control));
+        let token = self.token.as_ref();
         let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!(
             "POST /v1/explain HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n{token}\

@@ -9,6 +9,7 @@ use crate::{
     described::{Described, add_header},
     file,
     replay::Misuse,
+    token,
 };
 use anyhow::{Context, Result, bail};
 use http::HeaderMap;
@@ -24,7 +25,10 @@ use tollgate_rules::{Program, RuleFile};
 /// Explains one request.
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let described = described(args).map_err(|error| Misuse::new(format!("{error:#}")))?;
-    let listener = args.ask.as_deref().map(ask::Listener::parse).transpose()?;
+    let listener = match args.ask.as_deref() {
+        Some(url) => Some(ask::Listener::parse(url, token::shown(args.token_file.as_deref())?)?),
+        None => None,
+    };
     let program = Program::new(file::load(&args.file)?);
     let proxies = TrustedProxies::new(program.file().trusted_proxies.iter().copied());
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();

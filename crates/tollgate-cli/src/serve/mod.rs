@@ -70,9 +70,13 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
     options: Options,
     drain: Drain,
 ) -> Result<()> {
+    let is_tls = file.listen.admin.as_ref().is_some_and(|admin| admin.tls.is_some());
     let mut opened = Opened::open(store, file, options, drain.clone()).await?;
     for (name, address) in opened.addresses() {
         eprintln!("{name:<8} {address}");
+    }
+    if let Some((_, address)) = opened.addresses().iter().find(|(name, _)| *name == "admin") {
+        eprintln!("console  {}://{address}/", if is_tls { "https" } else { "http" });
     }
     if opened.addresses().is_empty() {
         anyhow::bail!(

@@ -110,7 +110,12 @@ impl<S: Enter + Tell + 'static> Followers<S> {
     pub(super) fn refuse(&self, path: &Path, why: &str, mistakes: Option<&tollgate_rules::Mistakes>) {
         self.meters.reload_failed();
         self.status.not_reloaded(why, mistakes);
-        let told = mistakes.map_or_else(|| why.to_owned(), |mistakes| format!("{why}:\n{mistakes}"));
+        // A line each as editors can jump to them.
+        let line = |mistake: &tollgate_rules::Mistake| format!("\n{}:{mistake}", path.display());
+        let told = mistakes.map_or_else(
+            || why.to_owned(),
+            |all| format!("{why}:{}", all.iter().map(line).collect::<String>()),
+        );
         tracing::error!(file = %path.display(), "the rules stay as they were: {told}");
     }
 }

@@ -184,7 +184,9 @@ pub(super) fn upstreams(upstreams: &[Arc<tollgate_gateway::Upstream>]) -> Vec<Co
         }
         let condition = match down.len() {
             0 => Condition::Well,
-            some => Condition::Ailing(format!("{some} of {all} servers are set aside: {}", down.join(", "))),
+            some => {
+                Condition::Ailing(format!("{some} of {all} servers are not reached: {}", down.join(", ")))
+            }
         };
         Component { name: format!("upstream {}", upstream.name()), condition }
     };

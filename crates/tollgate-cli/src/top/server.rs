@@ -3,13 +3,13 @@
 //! Asked with the client that the gateway has for its upstreams, so that TLS is spoken where the listener speaks it.
 
 use super::told::Told;
-use crate::replay::Misuse;
+use crate::{replay::Misuse, token};
 use anyhow::{Context, Result, anyhow, bail};
 use http::{HeaderValue, Request, StatusCode, header::AUTHORIZATION};
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tollgate_gateway::{
     ClientInfo, RequestBody, Scheme, ServerSettings, Upstream, UpstreamSettings, forward,
@@ -44,7 +44,7 @@ impl Server {
         settings.connect_timeout = PATIENCE;
         settings.timeout = PATIENCE;
         let upstream = Upstream::new(settings).map_err(|_| misuse())?;
-        let authorization = token.map(bearer).transpose()?;
+        let authorization = token::shown(token)?.as_deref().map(bearer).transpose()?;
         let us = ClientInfo::new(SocketAddr::from(([127, 0, 0, 1], 0)), Scheme::Http);
         Ok(Self { url: url.to_owned(), upstream, authorization, us })
     }
@@ -74,7 +74,11 @@ impl Server {
             (StatusCode::OK, _) => serde_json::from_slice(&body)
                 .with_context(|| format!("what {}{path} answers is not understood", self.url)),
             (StatusCode::UNAUTHORIZED, None) => {
-                bail!("{} asks who you are: --token-file FILE names a file with your token", self.url)
+                bail!(
+                    "{} asks who you are: --token-file FILE names a file with your token, or {} has it",
+                    self.url,
+                    token::VARIABLE
+                )
             }
             (StatusCode::UNAUTHORIZED, Some(_)) => bail!("{} does not know your token", self.url),
             (StatusCode::NOT_FOUND, _) => bail!(
@@ -106,12 +110,8 @@ impl Server {
     }
 }
 
-/// The token in a file. It is on no command line, where other users of the machine could read it.
-fn bearer(file: &Path) -> Result<HeaderValue> {
-    let name = file.display();
-    let token = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-        .map_err(|_| anyhow!("{name} holds no token: it must be one line of visible characters"))?;
+fn bearer(token: &str) -> Result<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -30,7 +30,7 @@ fn told() -> Told {
             "rules": { "generation": 3, "failure": null, "source": { "kind": "file" } },
             "store": { "mode": "exact", "last_error": null, "keys": 12, "evictions": 0 },
             "listeners": [{ "name": "gateway", "connections": 41, "in_flight": 7 }, { "name": "admin", "connections": 1 }],
-            "problems": ["upstream orders: 1 of 2 servers are set aside: http://127.0.0.1:9002"],
+            "problems": ["upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002"],
         })),
         usage: of(json!({
             "step_ms": 1000, "from_ms": 0,
@@ -82,7 +82,7 @@ fn the_usual_terminal() {
     assert_snapshot!(frame(&view, 80, 24), @"
     tollgate 0.1.0 edge-1:9090  http://127.0.0.1:9090  up 2h13m  ready
     rules #3   store exact, 12 keys, 0 evicted   42 connections, 7 in flight
-    upstream orders: 1 of 2 servers are set aside: http://127.0.0.1:9002
+    upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002
     passed       90.0/s   ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█
     delayed       0.0/s █              █              █              █
     refused       0.0/s █              █              █              █
@@ -119,7 +119,7 @@ fn a_server_that_went_away_and_a_degraded_store() {
     rules #3   store degraded, 3 keys, 2 evicted   42 connections, 7 in flight
     cannot connect
     store: Redis cannot be reached
-    upstream orders: 1 of 2 servers are set aside: http://127.0.0.1:9002
+    upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002
     passed       90.0/s                       ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█
     delayed       0.0/s                     █              █              █              █
     refused       0.0/s                     █              █              █              █
@@ -211,7 +211,7 @@ fn a_terminal_is_only_written_on() {
 
 #[test]
 fn a_plain_line() {
-    assert_snapshot!(plain::line(&told(), Form::Words), @"passed 90.0/s  delayed 0.0/s  refused 0.0/s  by * / per-ip 90.0  keys crawler, 10.0.0.1 (none), ?[2J?évil 中文  store exact  ready  problem: upstream orders: 1 of 2 servers are set aside: http://127.0.0.1:9002");
+    assert_snapshot!(plain::line(&told(), Form::Words), @"passed 90.0/s  delayed 0.0/s  refused 0.0/s  by * / per-ip 90.0  keys crawler, 10.0.0.1 (none), ?[2J?évil 中文  store exact  ready  problem: upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002");
     let json: Value = serde_json::from_str(&plain::line(&told(), Form::Json)).expect("JSON");
     assert_eq!(json["rules"][1]["rule"], "per-ip");
     assert_eq!((&json["pace"]["passed"], &json["limited"][0]["key"]), (&json!(90.0), &json!("crawler")));

@@ -89,15 +89,16 @@ pub(crate) async fn forward_lines(
             Ok(Line::Http1(connection)) => sending.http1(connection, server, upstream.timeout()).await,
             Ok(Line::Http2(sender)) => Box::pin(sending.http2(sender, server, upstream.timeout())).await,
             Err(error) => {
-                server.health.not_connected();
+                let error = no_connection(server, error);
+                server.health.not_connected(&server.url.text, &error);
                 tried.push(index);
-                last = Some(no_connection(server, error));
+                last = Some(error);
                 continue;
             }
         };
         match sent {
             Ok(response) => {
-                server.health.connected();
+                server.health.connected(&server.url.text);
                 return Ok(response);
             }
             Err(Unsent::Failed(error)) => return Err(error),

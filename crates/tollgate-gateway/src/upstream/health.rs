@@ -14,6 +14,7 @@ use super::{
 use crate::request::RequestBody;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use std::{
+    fmt,
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -34,19 +35,28 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// A connection was made.
-    pub(crate) fn connected(&self) {
-        if self.failures.load(Relaxed) != 0 {
-            self.failures.store(0, Relaxed);
+    /// A connection was made to the server of this address.
+    pub(crate) fn connected(&self, server: &str) {
+        if self.failures.load(Relaxed) != 0 && self.failures.swap(0, Relaxed) != 0 {
             self.aside_until.store(0, Relaxed);
+            tracing::info!(server, "is reached again");
         }
     }
 
-    /// A connection could not be made.
-    pub(crate) fn not_connected(&self) {
-        if self.failures.fetch_add(1, Relaxed) + 1 >= SET_ASIDE_AFTER {
+    /// A connection could not be made. Told once, and again when it could.
+    pub(crate) fn not_connected(&self, server: &str, why: &impl fmt::Display) {
+        let failures = self.failures.fetch_add(1, Relaxed).saturating_add(1);
+        if failures == 1 {
+            tracing::warn!(server, "is not reached: {why}");
+        }
+        if failures >= SET_ASIDE_AFTER {
             self.aside_until.store(millis() + SET_ASIDE_FOR.as_millis() as u64, Relaxed);
         }
+    }
+
+    /// Whether it is well as far as anybody knows: the last connection was made, and it does not say otherwise.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.is_well() && self.failures.load(Relaxed) == 0
     }
 
     /// Whether it is to get requests.
@@ -96,7 +106,7 @@ pub(super) async fn check(upstream: Weak<Upstream>, index: usize, settings: Heal
         } else if unwell && good >= settings.healthy_after {
             tracing::info!(server = server.url.text, "is well again: gets requests");
             server.health.unwell.store(false, Relaxed);
-            server.health.connected();
+            server.health.connected(&server.url.text);
         }
         tokio::time::sleep(settings.every).await;
     }

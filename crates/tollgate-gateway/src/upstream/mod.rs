@@ -150,7 +150,7 @@ impl Upstream {
         self.servers.iter().zip(&self.settings.servers).map(|(server, settings)| ServerState {
             url: settings.url.clone(),
             weight: settings.weight,
-            healthy: server.health.is_well(),
+            healthy: server.health.is_reached(),
             idle: server.idle(),
         })
     }

@@ -7,7 +7,7 @@ use super::{
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc, time::Duration};
 use tollgate::{
-    Charge, Decision, Enter, Entered, Key, Limit, PermitId, SetStatus, Status, Store, StoreError,
+    Charge, DecidedBy, Decision, Enter, Entered, Key, Limit, PermitId, SetStatus, Status, Store, StoreError,
 };
 use tollgate_rules::{Edition, nearest};
 
@@ -218,7 +218,7 @@ impl<'d, S: Store> Sitting<'d, S> {
     fn untouched(&self, asked: &[Question<'_, S>]) -> SetStatus {
         let status = |asked: &Question<'_, S>| {
             let most = self.limit(asked.limit).most();
-            Status::new(Decision::Allow, most, most, Some(Duration::ZERO))
+            Status::new(Decision::Allow, most, most, Some(Duration::ZERO)).said_by(DecidedBy::Switch)
         };
         SetStatus::new(asked.iter().map(status), None)
     }

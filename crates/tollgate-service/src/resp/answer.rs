@@ -93,5 +93,11 @@ impl Spec {
 
 /// Why there is no answer.
 pub(super) fn failed(reply: &mut Reply<'_>, error: &AskError) {
-    reply.error(&format!("ERR {error}"));
+    let hint = match error {
+        AskError::UnknownLimit { nearest: None, .. } => {
+            "; those there are stand in the rule file at `limits`"
+        }
+        _ => "",
+    };
+    reply.error(&format!("ERR {error}{hint}"));
 }

@@ -59,7 +59,7 @@ fn a_request_is_explained_to_those_who_show_a_token() {
         command.output().unwrap()
     };
     let without = explain(None);
-    assert!(String::from_utf8_lossy(&without.stderr).contains("set TOLLGATE_TOKEN"), "{without:?}");
+    assert!(String::from_utf8_lossy(&without.stderr).contains("or TOLLGATE_TOKEN has it"), "{without:?}");
     let with = explain(Some(&stage.viewer));
     assert!(with.status.success(), "{with:?}");
 }
