@@ -95,6 +95,8 @@ export const en = {
     "overview.mean": "a second, mean of {n} s",
     "overview.byRule": "By rule",
     "overview.refusedLately": "Refused in the last 90 seconds",
+    "overview.shadow": "Would refuse",
+    "overview.shadow.text": "Rules in shadow only count: what they would refuse has passed.",
     "overview.quiet": "No traffic in the last minutes.",
     "overview.attention": "Needs attention",
     "overview.rulesFailed": "Newer rules could not be put in force at {at}; the old ones stay.",

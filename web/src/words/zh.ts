@@ -93,6 +93,8 @@ export const zh: Record<keyof typeof en, string> = {
     "overview.mean": "每秒，{n} 秒平均",
     "overview.byRule": "按规则",
     "overview.refusedLately": "最近 90 秒的拒绝",
+    "overview.shadow": "本会拒绝",
+    "overview.shadow.text": "影子规则只计数：它们本会拒绝的请求都已放行。",
     "overview.quiet": "最近几分钟没有流量。",
     "overview.attention": "需要关注",
     "overview.rulesFailed": "较新的规则在 {at} 未能生效，仍使用旧规则。",

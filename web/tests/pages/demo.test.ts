@@ -41,6 +41,17 @@ describe("the demo's console", () => {
             "it goes on live",
         );
         await page.getByRole("row").filter({ hasText: "orders / per-client" }).waitFor();
+        // The demo's rule in shadow says what it would refuse, in a column that others leave empty.
+        await page.getByRole("columnheader", { name: "Would refuse" }).waitFor();
+        const shadow = page
+            .getByRole("row")
+            .filter({ hasText: "orders / smaller-plan" })
+            .locator("td.shadow");
+        await eventually(
+            () => shadow.first().textContent(),
+            (text) => number(text) > 0,
+            "the rule in shadow would refuse",
+        );
         await page.locator(".chart canvas").first().waitFor();
         expect(await page.locator(".chart").first().getAttribute("aria-label")).toMatch(
             /\d+ passed, .* refused/,
