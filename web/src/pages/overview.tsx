@@ -155,50 +155,52 @@ function ByRule(props: { rows: Row[]; stepMs: number; shadows: Map<string, numbe
     if (rows.length === 0) return <p class="waiting">{t("overview.quiet")}</p>;
     const most = Math.max(1, ...rows.flatMap((row) => row.refused.slice(-90)));
     return (
-        <div class="scroll" tabIndex={0} role="group" aria-label={t("overview.byRule")}>
-            <table class="table by-rule">
-                <thead>
-                    <tr>
-                        <th scope="col">{t("rule")}</th>
-                        {OUTCOMES.map((outcome) => (
-                            <th scope="col" class="number" key={outcome}>
-                                {t(`outcome.${outcome}`)}
+        <>
+            <div class="scroll" tabIndex={0} role="group" aria-label={t("overview.byRule")}>
+                <table class="table by-rule">
+                    <thead>
+                        <tr>
+                            <th scope="col">{t("rule")}</th>
+                            {OUTCOMES.map((outcome) => (
+                                <th scope="col" class="number" key={outcome}>
+                                    {t(`outcome.${outcome}`)}
+                                </th>
+                            ))}
+                            {shadows.size > 0 && (
+                                <th scope="col" class="number">
+                                    {t("overview.shadow")}
+                                </th>
+                            )}
+                            <th scope="col" class="spark-cell">
+                                <span class="unseen">{t("overview.refusedLately")}</span>
                             </th>
-                        ))}
-                        {shadows.size > 0 && (
-                            <th scope="col" class="number">
-                                {t("overview.shadow")}
-                            </th>
-                        )}
-                        <th scope="col" class="spark-cell">
-                            <span class="unseen">{t("overview.refusedLately")}</span>
-                        </th>
-                    </tr>
-                </thead>
-                <tbody>
-                    {rows.map((row) => (
-                        <tr key={nameOf(row)}>
-                            <th scope="row">
-                                <RuleName row={row} />
-                            </th>
-                            {OUTCOMES.map((outcome) => {
-                                const value = rateOf(row[outcome], stepMs, MEAN);
-                                return (
-                                    <td key={outcome} class={`number ${value > 0 ? outcome : "none"}`}>
-                                        {value > 0 ? rate(value, locale()) : "·"}
-                                    </td>
-                                );
-                            })}
-                            {shadows.size > 0 && <Shadow value={shadows.get(nameOf(row)) ?? 0} />}
-                            <td class="spark-cell">
-                                <Spark values={row.refused.slice(-90)} tone="refused" max={most} />
-                            </td>
                         </tr>
-                    ))}
-                </tbody>
-            </table>
+                    </thead>
+                    <tbody>
+                        {rows.map((row) => (
+                            <tr key={nameOf(row)}>
+                                <th scope="row">
+                                    <RuleName row={row} />
+                                </th>
+                                {OUTCOMES.map((outcome) => {
+                                    const value = rateOf(row[outcome], stepMs, MEAN);
+                                    return (
+                                        <td key={outcome} class={`number ${value > 0 ? outcome : "none"}`}>
+                                            {value > 0 ? rate(value, locale()) : "·"}
+                                        </td>
+                                    );
+                                })}
+                                {shadows.size > 0 && <Shadow value={shadows.get(nameOf(row)) ?? 0} />}
+                                <td class="spark-cell">
+                                    <Spark values={row.refused.slice(-90)} tone="refused" max={most} />
+                                </td>
+                            </tr>
+                        ))}
+                    </tbody>
+                </table>
+            </div>
             {shadows.size > 0 && <p class="hint">{t("overview.shadow.text")}</p>}
-        </div>
+        </>
     );
 }
 
