@@ -289,6 +289,9 @@ class World {
             rules: RULES.map(({ rate: _, share: __, ...whose }, i) => ({
                 ...whose,
                 ...series((one) => one.rules[i]),
+                ...(whose.rule === "per-ip" && {
+                    shadow: this.seconds.map((one) => Math.round(one.rules[i]!.passed / 9)),
+                }),
             })),
             total: series((one) => one),
         };

@@ -172,7 +172,8 @@ export interface Whose {
 export interface Usage {
     step_ms: number;
     from_ms: number;
-    rules: (Whose & Series)[];
+    /** `shadow`: of those that passed, how many a rule in shadow would have refused; only where there were any. */
+    rules: (Whose & Series & { shadow?: number[] })[];
     total: Series;
 }
 export interface Second extends Tally {

@@ -78,7 +78,8 @@ export function span(ms: number, locale: string): string {
                 new Intl.NumberFormat(locale, {
                     style: "unit",
                     unit: name,
-                    unitDisplay: "narrow",
+                    // Chinese has its own word for milliseconds in the longer form alone.
+                    unitDisplay: locale.startsWith("zh") ? "short" : "narrow",
                     maximumFractionDigits: places,
                 }),
         ).format(value);

@@ -80,6 +80,15 @@ export function rateOf(values: number[], stepMs: number, steps: number): number 
     return last.reduce((sum, value) => sum + value, 0) / ((last.length * stepMs) / 1000);
 }
 
+/** How much a second the rules in shadow would have refused, by the name of the row; those that would have lately. */
+export function shadowsOf(usage: Usage, steps: number): Map<string, number> {
+    const shadows = new Map<string, number>();
+    for (const row of usage.rules) {
+        if (row.shadow) shadows.set(nameOf(row), rateOf(row.shadow, usage.step_ms, steps));
+    }
+    return shadows;
+}
+
 export function sum(values: number[]): number {
     return values.reduce((total, value) => total + value, 0);
 }

@@ -4,7 +4,9 @@ import type { AlignedData } from "uplot";
 import { api } from "../api/calls";
 import { asProblem, type Problem } from "../api/problem";
 import type { KeyName, KeyState } from "../api/types";
+import { othersMayRefuse } from "../logic/beside";
 import { keyText, rate, span, whole } from "../logic/format";
+import { inForce } from "../state/book";
 import { may } from "../state/session";
 import { locale, t } from "../state/words";
 import { Chart } from "../ui/chart";
@@ -74,9 +76,12 @@ export function OneKey({ limit, parts }: { limit: string; parts: (string | null)
 const TONES = { allow: "passed", wait: "delayed", deny: "refused" } as const;
 
 function Level({ state }: { state: KeyState }) {
-    const facts: [string, string][] = [
-        [t("key.used"), rate(state.used_per_second, locale())],
-        [t("key.refused"), rate(state.refused_per_second, locale())],
+    const granted = state.remaining > state.of;
+    const beside = state.decision !== "deny" && othersMayRefuse(inForce.value?.rules ?? [], state.limit);
+    // Beside a key that passes again, a figure that only fades would seem to say the opposite.
+    const facts: [name: string, value: string, note?: string][] = [
+        [t("key.used"), rate(state.used_per_second, locale()), t("key.fades")],
+        [t("key.refused"), rate(state.refused_per_second, locale()), t("key.fades")],
     ];
     if (state.retry_after_ms !== null) facts.push([t("key.retry"), span(state.retry_after_ms, locale())]);
     if (state.reset_after_ms !== null) facts.push([t("key.reset"), span(state.reset_after_ms, locale())]);
@@ -86,7 +91,10 @@ function Level({ state }: { state: KeyState }) {
             <div class="level">
                 <p class="level-value">
                     {whole(state.remaining, locale())}
-                    <span class="muted"> {t("key.of", { n: whole(state.of, locale()) })}</span>
+                    <span class="muted">
+                        {" "}
+                        {granted ? t("key.left") : t("key.of", { n: whole(state.of, locale()) })}
+                    </span>
                 </p>
                 <meter
                     class={TONES[state.decision]}
@@ -96,11 +104,15 @@ function Level({ state }: { state: KeyState }) {
                     aria-label={t("key.remaining")}
                 />
             </div>
+            {granted && <p class="hint">{t("key.granted", { n: whole(state.of, locale()) })}</p>}
+            {beside && <p class="hint">{t("key.beside")}</p>}
             <dl class="facts inline">
-                {facts.map(([name, value]) => (
+                {facts.map(([name, value, note]) => (
                     <div key={name}>
                         <dt>{name}</dt>
-                        <dd>{value}</dd>
+                        <dd>
+                            {value} {note && <span class="hint">{note}</span>}
+                        </dd>
                     </div>
                 ))}
             </dl>

@@ -173,17 +173,21 @@ function LookUp({ asked }: { asked: { limit: string; key: (string | null)[] } | 
                                 onInput={(event) => set(index, { text: event.currentTarget.value })}
                             />
                         </label>
-                        <label class="check" title={t("key.missing.text")}>
+                        <label class="check">
                             <input
                                 type="checkbox"
                                 checked={part.missing}
                                 onChange={(event) => set(index, { missing: event.currentTarget.checked })}
                             />
-                            {t("key.missing")}
+                            {t("key.missing.check")}
                         </label>
                     </div>
                 ))}
-                {parts.length === 0 && <p class="hint">{t("key.all.text")}</p>}
+                <p class="hint">
+                    {parts.length === 0 && <>{t("key.all.text")} </>}
+                    {t("key.part.text")}
+                    {parts.some((part) => part.missing) && <> {t("key.missing.text")}</>}
+                </p>
                 <div class="acts">
                     <button type="submit" class="button main">
                         {t("keys.lookup.do")}

@@ -66,18 +66,19 @@ function ThisNode() {
 
 function Store() {
     const { store } = status.value!;
-    const words: Record<string, string> = {
-        memory: t("store.memory"),
-        exact: t("store.exact"),
-        leased: t("store.leased"),
-        degraded: t("store.degraded"),
+    const words: Record<string, [name: string, text: string]> = {
+        memory: [t("store.name.memory"), t("store.memory")],
+        exact: [t("store.name.exact"), t("store.exact")],
+        leased: [t("store.name.leased"), t("store.leased")],
+        degraded: [t("store.name.degraded"), t("store.degraded")],
     };
+    const [name, text] = words[store.mode] ?? [store.mode, ""];
     return (
         <Card
             title={t("nodes.store")}
-            aside={<Badge tone={store.mode === "degraded" ? "refused" : "passed"}>{store.mode}</Badge>}
+            aside={<Badge tone={store.mode === "degraded" ? "refused" : "passed"}>{name}</Badge>}
         >
-            <p class="muted">{words[store.mode] ?? ""}</p>
+            <p class="muted">{text}</p>
             <dl class="facts">
                 <dt>{t("store.keys")}</dt>
                 <dd>{whole(store.keys, locale())}</dd>

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { AlignedData } from "uplot";
 import { api } from "../api/calls";
 import { clock, percent, rate, whole } from "../logic/format";
-import { fromUsage, nameOf, ranked, rateOf, type Row, sum, type Traffic } from "../logic/traffic";
+import { fromUsage, nameOf, ranked, rateOf, type Row, shadowsOf, sum, type Traffic } from "../logic/traffic";
 import { link, traffic } from "../state/live";
 import { usePolled } from "../state/polled";
 import { status, statusProblem } from "../state/status";
@@ -22,6 +22,8 @@ export function OverviewPage() {
     const every = span === "300" ? (link.value === "half" ? 3000 : null) : span === "3600" ? 10_000 : 60_000;
     const longer = usePolled(async () => fromUsage(await api.usage(Number(span))), every, [span]);
     const shown = span === "300" && link.value !== "half" ? (traffic.value ?? longer.value) : longer.value;
+    // The live stream does not tell of shadows. A minute of them, so that the column does not come and go.
+    const shadows = usePolled(async () => shadowsOf(await api.usage(60), MEAN), 2000);
     const now = traffic.value ?? (span === "300" ? longer.value : null);
     return (
         <>
@@ -55,7 +57,15 @@ export function OverviewPage() {
                     title={t("overview.byRule")}
                     aside={<span class="muted">{t("overview.mean", { n: MEAN })}</span>}
                 >
-                    {now ? <ByRule rows={ranked(now.rows)} stepMs={now.stepMs} /> : <Waiting />}
+                    {now ? (
+                        <ByRule
+                            rows={ranked(now.rows)}
+                            stepMs={now.stepMs}
+                            shadows={shadows.value ?? new Map()}
+                        />
+                    ) : (
+                        <Waiting />
+                    )}
                 </Card>
                 <Refused />
             </div>
@@ -140,47 +150,63 @@ function TrafficChart({ traffic }: { traffic: Traffic }) {
     return <Chart data={data} lines={lines} height={220} label={label} />;
 }
 
-function ByRule({ rows, stepMs }: { rows: Row[]; stepMs: number }) {
+function ByRule(props: { rows: Row[]; stepMs: number; shadows: Map<string, number> }) {
+    const { rows, stepMs, shadows } = props;
     if (rows.length === 0) return <p class="waiting">{t("overview.quiet")}</p>;
     const most = Math.max(1, ...rows.flatMap((row) => row.refused.slice(-90)));
     return (
-        <div class="scroll" tabIndex={0} role="group" aria-label={t("overview.byRule")}>
-            <table class="table by-rule">
-                <thead>
-                    <tr>
-                        <th scope="col">{t("rule")}</th>
-                        {OUTCOMES.map((outcome) => (
-                            <th scope="col" class="number" key={outcome}>
-                                {t(`outcome.${outcome}`)}
+        <>
+            <div class="scroll" tabIndex={0} role="group" aria-label={t("overview.byRule")}>
+                <table class="table by-rule">
+                    <thead>
+                        <tr>
+                            <th scope="col">{t("rule")}</th>
+                            {OUTCOMES.map((outcome) => (
+                                <th scope="col" class="number" key={outcome}>
+                                    {t(`outcome.${outcome}`)}
+                                </th>
+                            ))}
+                            {shadows.size > 0 && (
+                                <th scope="col" class="number">
+                                    {t("overview.shadow")}
+                                </th>
+                            )}
+                            <th scope="col" class="spark-cell">
+                                <span class="unseen">{t("overview.refusedLately")}</span>
                             </th>
-                        ))}
-                        <th scope="col" class="spark-cell">
-                            <span class="unseen">{t("overview.refusedLately")}</span>
-                        </th>
-                    </tr>
-                </thead>
-                <tbody>
-                    {rows.map((row) => (
-                        <tr key={nameOf(row)}>
-                            <th scope="row">
-                                <RuleName row={row} />
-                            </th>
-                            {OUTCOMES.map((outcome) => {
-                                const value = rateOf(row[outcome], stepMs, MEAN);
-                                return (
-                                    <td key={outcome} class={`number ${value > 0 ? outcome : "none"}`}>
-                                        {value > 0 ? rate(value, locale()) : "·"}
-                                    </td>
-                                );
-                            })}
-                            <td class="spark-cell">
-                                <Spark values={row.refused.slice(-90)} tone="refused" max={most} />
-                            </td>
                         </tr>
-                    ))}
-                </tbody>
-            </table>
-        </div>
+                    </thead>
+                    <tbody>
+                        {rows.map((row) => (
+                            <tr key={nameOf(row)}>
+                                <th scope="row">
+                                    <RuleName row={row} />
+                                </th>
+                                {OUTCOMES.map((outcome) => {
+                                    const value = rateOf(row[outcome], stepMs, MEAN);
+                                    return (
+                                        <td key={outcome} class={`number ${value > 0 ? outcome : "none"}`}>
+                                            {value > 0 ? rate(value, locale()) : "·"}
+                                        </td>
+                                    );
+                                })}
+                                {shadows.size > 0 && <Shadow value={shadows.get(nameOf(row)) ?? 0} />}
+                                <td class="spark-cell">
+                                    <Spark values={row.refused.slice(-90)} tone="refused" max={most} />
+                                </td>
+                            </tr>
+                        ))}
+                    </tbody>
+                </table>
+            </div>
+            {shadows.size > 0 && <p class="hint">{t("overview.shadow.text")}</p>}
+        </>
+    );
+}
+
+function Shadow({ value }: { value: number }) {
+    return (
+        <td class={`number ${value > 0 ? "shadow" : "none"}`}>{value > 0 ? rate(value, locale()) : "·"}</td>
     );
 }
 

@@ -7,7 +7,7 @@ import { moment } from "../logic/format";
 import { told } from "../state/live";
 import { locale, t } from "../state/words";
 import { Diff } from "../ui/diff";
-import { Act, Card, Sentence, Waiting } from "../ui/parts";
+import { Act, Badge, Card, Sentence, Waiting } from "../ui/parts";
 
 const PAGE = 50;
 
@@ -45,14 +45,29 @@ export function HistoryView() {
     );
 }
 
+const isSwitch = (text: string | null) => text === "on" || text === "off";
+
+/** Which way a switch was turned, or that it stood so before. */
+function Turned({ entry }: { entry: AuditEntry }) {
+    const word = (text: string | null) => t(text === "on" ? "on" : "off");
+    return (
+        <>
+            {entry.before !== entry.after && <span class="muted">{word(entry.before)} → </span>}
+            <Badge tone={entry.after === "on" ? "passed" : "refused"}>{word(entry.after)}</Badge>
+        </>
+    );
+}
+
 function Entry({ entry }: { entry: AuditEntry }) {
-    const differs = entry.before !== null || entry.after !== null;
+    const turned = isSwitch(entry.before) && isSwitch(entry.after);
+    // Of a switch the row says all there is.
+    const differs = !turned && (entry.before !== null || entry.after !== null);
     const head = (
         <>
             <time class="muted">{moment(entry.at_ms, locale())}</time>
             <strong>{entry.by}</strong>
             <span>
-                <span class="badge">{entry.action}</span> {entry.about}
+                <span class="badge">{entry.action}</span> {entry.about} {turned && <Turned entry={entry} />}
             </span>
         </>
     );

@@ -41,6 +41,17 @@ describe("the demo's console", () => {
             "it goes on live",
         );
         await page.getByRole("row").filter({ hasText: "orders / per-client" }).waitFor();
+        // The demo's rule in shadow says what it would refuse, in a column that others leave empty.
+        await page.getByRole("columnheader", { name: "Would refuse" }).waitFor();
+        const shadow = page
+            .getByRole("row")
+            .filter({ hasText: "orders / smaller-plan" })
+            .locator("td.shadow");
+        await eventually(
+            () => shadow.first().textContent(),
+            (text) => number(text) > 0,
+            "the rule in shadow would refuse",
+        );
         await page.locator(".chart canvas").first().waitFor();
         expect(await page.locator(".chart").first().getAttribute("aria-label")).toMatch(
             /\d+ passed, .* refused/,
@@ -71,6 +82,9 @@ describe("the demo's console", () => {
             (text) => number(text?.split("left")[0] ?? "") > 40,
             "there is more than the limit",
         );
+        await card.getByText("The limit is 40; more was granted").waitFor();
+        await card.getByText("other limits of the same request").waitFor();
+        await card.getByText("fades by half in a minute").first().waitFor();
         await close();
     });
 
@@ -118,6 +132,12 @@ describe("the demo's console", () => {
         expect(await main.getAttribute("aria-checked")).toBe("false");
         await main.click();
         await page.getByText("The gate is up").waitFor({ state: "detached" });
+        await page.goto(`${demo.admin}/rules/history`);
+        const turns = page.locator(".history > li", { hasText: "everything" });
+        await turns.first().waitFor();
+        const told = await turns.allTextContents();
+        expect(told[0]).toContain("off → on");
+        expect(told[1]).toContain("on → off");
         await close();
     });
 

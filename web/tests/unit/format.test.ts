@@ -24,6 +24,7 @@ test("spans have two units at most", () => {
     expect(
         [5, 1500, 59_000, 60_000, 65_000, 3_600_000, 3_900_000, 200_000_000].map((ms) => span(ms, "en-GB")),
     ).toEqual(["5ms", "1.5s", "59s", "1m", "1m 5s", "1h", "1h 5m", "2d 7h"]);
+    expect([27, 2000, 65_000].map((ms) => span(ms, "zh-CN"))).toEqual(["27毫秒", "2秒", "1分钟 5秒"]);
     expect(ago(0, 61_000, "en-GB")).toBe("1 min ago");
     expect(ago(5000, 0, "en-GB")).toBe("now");
 });

@@ -5,6 +5,7 @@ import {
     nameOf,
     ranked,
     rateOf,
+    shadowsOf,
     type Traffic,
     withSecond,
 } from "../../src/logic/traffic";
@@ -60,6 +61,19 @@ describe("traffic", () => {
         expect(rateOf([10, 20, 30], 1000, 2)).toBe(25);
         expect(rateOf([100], 10_000, 5)).toBe(10);
         expect(rateOf([], 1000, 5)).toBe(0);
+    });
+
+    test("has what rules in shadow would have refused, of those that would", () => {
+        const series = { passed: [9, 9, 9], delayed: [0, 0, 0], refused: [0, 0, 0] };
+        const rules = [
+            { route: "a", rule: "r", ...series, shadow: [9, 2, 4] },
+            { route: "a", rule: "quiet of late", ...series, shadow: [1, 0, 0] },
+            { route: "a", rule: "enforced", ...series },
+        ];
+        expect([...shadowsOf({ step_ms: 1000, from_ms: 0, rules, total: series }, 2)]).toEqual([
+            ["a/r", 3],
+            ["a/quiet of late", 0],
+        ]);
     });
 
     test("names rows of doors", () => {
