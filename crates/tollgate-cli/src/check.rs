@@ -22,6 +22,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     for warning in file.warnings() {
         eprintln!("{name}: warning: {warning}");
     }
+    let listen = &file.listen;
+    let listeners = [&listen.gateway, &listen.grpc, &listen.http, &listen.resp, &listen.admin];
+    if listeners.into_iter().all(Option::is_none) {
+        // Good for a replay, and for nothing else.
+        eprintln!(
+            "{name}: warning: listen: `tollgate serve` needs a listener, such as `listen: {{ gateway: 127.0.0.1:8080 }}`"
+        );
+    }
     let rules = file.everywhere.len() + file.routes.iter().map(|route| route.rules.len()).sum::<usize>();
     let mut output = io::stdout().lock();
     let domains = match file.domains.is_empty() {

@@ -15,9 +15,16 @@ fn told(folder: &Folder, args: &[&str]) -> String {
 #[test]
 fn a_good_file() {
     let folder = Folder::new();
-    let good = folder.file("good.yaml", "version: 1\nlimits: { a: { concurrency: { limit: 1 } } }\n");
+    let text = "version: 1\nlimits: { a: { concurrency: { limit: 1 } } }\n";
+    let good = folder.file("good.yaml", format!("{text}listen: {{ resp: \"127.0.0.1:0\" }}\n"));
     assert_snapshot!(told(&folder, &["check", &good]), @r#"
     DIR/good.yaml: good: 0 routes, 0 rules, 1 named limit, 0 upstreams
+    exit code 0
+    "#);
+    let closed = folder.file("closed.yaml", text);
+    assert_snapshot!(told(&folder, &["check", &closed]), @r#"
+    DIR/closed.yaml: good: 0 routes, 0 rules, 1 named limit, 0 upstreams
+    DIR/closed.yaml: warning: listen: `tollgate serve` needs a listener, such as `listen: { gateway: 127.0.0.1:8080 }`
     exit code 0
     "#);
 }

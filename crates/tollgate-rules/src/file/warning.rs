@@ -32,20 +32,10 @@ impl fmt::Display for Warning {
 }
 
 impl RuleFile {
-    /// What does nothing in this file: one without listeners, routes that no request reaches, upstreams that no request is sent to.
+    /// What does nothing in this file: routes that no request reaches, upstreams that no request is sent to.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        let listen = &self.listen;
-        let listeners = [&listen.gateway, &listen.grpc, &listen.http, &listen.resp, &listen.admin];
-        if listeners.into_iter().all(Option::is_none) {
-            warnings.push(Warning {
-                path: "listen".to_owned(),
-                message:
-                    "opens nothing: `tollgate serve` needs a listener, such as `gateway: 127.0.0.1:8080`"
-                        .to_owned(),
-            });
-        }
         let takes_all = |route: &crate::model::Route| route.enabled && matches!(route.when, When::Always);
         if let Some(first) = self.routes.iter().position(takes_all) {
             for index in first + 1..self.routes.len() {
