@@ -119,7 +119,12 @@ impl Narrow {
         let line = elapsed.wrapping_mul(self.earn);
         let there = after.saturating_sub(line).min(u64::from(units).saturating_mul(self.price));
         let untouched = line.max(self.unseen);
-        Ok(word.max(untouched).saturating_sub(there).max(untouched))
+        Ok(self.unless_unseen(word.max(untouched).saturating_sub(there).max(untouched)))
+    }
+
+    /// The word, or that of a key never used where it is as if: the quick way knows nothing of `unseen`, and leaves it alone.
+    fn unless_unseen(&self, word: u64) -> u64 {
+        if word == self.unseen { 0 } else { word }
     }
 
     #[inline(always)]
@@ -227,7 +232,7 @@ impl Narrow {
 
     pub(crate) fn narrow(&self, words: super::Words, birth: Time) -> u64 {
         let due = from_words(words).saturating_sub(self.line(birth));
-        u64::try_from(due).unwrap_or(u64::MAX).saturating_mul(2)
+        self.unless_unseen(u64::try_from(due).unwrap_or(u64::MAX).saturating_mul(2))
     }
 
     fn line(&self, birth: Time) -> u128 {

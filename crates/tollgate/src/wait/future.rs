@@ -33,12 +33,12 @@ use std::{
 /// use std::time::Duration;
 /// use tollgate::{Limiter, Rate, TokenBucket};
 ///
-/// let limiter = Limiter::new(TokenBucket::new(Rate::per_second(1000)?, 1)?);
+/// let limiter = Limiter::new(TokenBucket::new(Rate::per_minute(1)?, 3)?);
 /// for _ in 0..3 {
 ///     limiter.wait().blocking()?; // a task would write: limiter.wait().await?
 /// }
-/// let refused = limiter.wait().cost(1).up_to(Duration::ZERO).blocking();
-/// assert!(refused.is_err(), "not a millisecond has gone by");
+/// let refused = limiter.wait().cost(1).up_to(Duration::from_secs(1)).blocking();
+/// assert!(refused.is_err(), "the next turn is a minute away");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "nothing is waited for until it is awaited, or told to block"]

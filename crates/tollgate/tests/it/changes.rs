@@ -3,8 +3,9 @@
 use crate::limits::per;
 use std::time::Duration;
 use tollgate::{
-    Align, Bounds, Clock, DecidedBy, Decision, FixedWindow, KeyedLimiter, LeakyBucket, Limit, Limiter,
-    ManualClock, Rate, SlidingCounter, SlidingLog, SlidingWindow, SmoothBursty, TokenBucket,
+    Align, Bounds, Charge, Clock, DecidedBy, Decision, FixedWindow, KeyedLimiter, LeakyBucket, Limit,
+    Limiter, ManualClock, MemoryStore, Rate, SlidingCounter, SlidingLog, SlidingWindow, SmoothBursty,
+    TokenBucket,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -191,4 +192,22 @@ fn a_short_bucket_fills_from_the_limits_birth() {
     clock.advance(100 * SECOND);
     assert_eq!(keyed.peek("a", 0).remaining(), 10);
     assert_eq!(keyed.peek("unseen", 0), keyed.peek("a", 0), "{}", clock.now());
+}
+
+#[test]
+fn a_key_as_if_never_used_under_new_numbers_is_told_so() {
+    let clock = ManualClock::new();
+    let store = MemoryStore::with_clock(bounds(), clock.clone());
+    let fast = |burst, initial| {
+        let rate = per(1, Duration::from_micros(1));
+        TokenBucket::new(rate, burst).unwrap().with_initial(initial).unwrap()
+    };
+    let limit = store.add(fast(4, 4)).unwrap();
+    assert!(store.check(&[Charge::new(&limit, "alice")]).unwrap().is_allow());
+    store.change(&limit, fast(3, 0)).unwrap();
+    for key in ["alice", "bob"] {
+        let told = store.check(&[Charge::new(&limit, key).cost(0)]).unwrap();
+        let status = told.statuses()[0];
+        assert_eq!((status.remaining(), status.reset_after()), (0, Some(Duration::ZERO)), "{key}");
+    }
 }
