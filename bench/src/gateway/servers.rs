@@ -147,9 +147,9 @@ pub(super) fn build(effort: &Effort) -> Result<PathBuf, String> {
         Some("debug") => "dev",
         Some(own) => own,
     };
-    // A smoke run takes what the tests have built, with the features of the whole workspace; people get the package's own.
+    // A smoke run takes what `scripts/test` has built, asked for in the same words: else cargo would choose other features.
     let what: &[&str] = match profile {
-        "dev" => &["--workspace", "--all-features", "--bin", "tollgate"],
+        "dev" => &["--workspace", "--all-features", "--bins", "--tests"],
         _ => &["--package", "tollgate-cli"],
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
