@@ -15,8 +15,8 @@ pub(crate) enum Load {
     Deny,
 }
 
-/// A bounded table that is as full as it was made for turns away a few keys in a hundred thousand, and each comes back
-/// as new; more than one in this many is a mistake.
+/// A bounded table that is as full as it was made for has turned away about one key in ten thousand, and each comes back as
+/// new, in another's place; more than one in this many is a mistake.
 const STRAYS: usize = 1_000;
 
 impl Load {

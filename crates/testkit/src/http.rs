@@ -141,7 +141,9 @@ async fn line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<String> {
         line.extend_from_slice(&bytes[..count]);
         from.consume(count);
         if end.is_some() {
-            let text = String::from_utf8(line).map_err(|_| bad("a head that is not UTF-8".to_owned()))?;
+            // A header may hold any bytes; what is no UTF-8 is read as the standard once had it, a byte a character.
+            let text = String::from_utf8(line)
+                .unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect());
             return match text.strip_suffix("\r\n") {
                 Some(text) => Ok(text.to_owned()),
                 None => Err(bad(format!("a line without a carriage return: {text:?}"))),

@@ -10,13 +10,13 @@ use tollgate_rules::pieces::{SwitchError, WhichSwitch, switch_text};
 #[derive(Clone, Debug)]
 pub(crate) struct Applied {
     pub(crate) book: Book,
-    pub(crate) done: Vec<Done>,
+    pub(crate) done: Vec<Done<'static>>,
 }
 
 /// One thing that was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Done {
-    pub(crate) action: &'static str,
+pub(crate) struct Done<'a> {
+    pub(crate) action: &'a str,
     pub(crate) about: String,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
@@ -80,7 +80,7 @@ fn stale(book: &Book, changes: &[Change]) -> Vec<Stale> {
 
 struct Making<'a> {
     book: Book,
-    done: Vec<Done>,
+    done: Vec<Done<'static>>,
     changed: &'a Changed,
     created: i64,
 }
@@ -213,7 +213,8 @@ impl Making<'_> {
         }
         let piece = self.book.pieces.remove(place);
         let mut gone = vec![piece.clone()];
-        if piece.kind == Kind::Route {
+        let is_last = !self.book.pieces.iter().any(|it| it.kind == Kind::Route && it.name == piece.name);
+        if piece.kind == Kind::Route && is_last {
             let of_it = |rule: &Piece| rule.route.as_ref() == Some(&piece.name);
             let (rules, kept) = std::mem::take(&mut self.book.pieces).into_iter().partition(of_it);
             self.book.pieces = kept;

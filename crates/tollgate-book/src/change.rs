@@ -56,7 +56,7 @@ pub enum Change {
         #[serde(default)]
         before: Option<PieceId>,
     },
-    /// Gone; a route takes its rules along.
+    /// Gone; a route takes its rules along, the last one of its name where a hand has made several.
     Delete {
         /// Which piece.
         id: PieceId,
@@ -78,6 +78,15 @@ pub enum Change {
         /// Whether it is on from now.
         enabled: bool,
     },
+}
+
+impl Change {
+    /// Whether it turns the global switch. Whoever turns everything off at night wants it off, also where somebody has broken
+    /// something by hand: it is not judged.
+    #[must_use]
+    pub const fn is_switch(&self) -> bool {
+        matches!(self, Self::Switch { .. })
+    }
 }
 
 /// A piece that somebody else has changed meanwhile.

@@ -6,7 +6,7 @@
 
 use crate::{
     Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, Kind, NodeSeen, Piece, PieceId, Source,
-    SourceKind,
+    SourceKind, Stale,
     apply::{Versions, apply, is_on},
     now_ms,
     remembered::{Remembered, plain},
@@ -80,14 +80,22 @@ impl FileKeeper {
         let before = self.book(&written)?;
         let changed = Changed { at_ms: now_ms(), by: by.to_owned() };
         let applied = apply(&before, changes, &changed, Versions::Asked)?;
-        judge(&applied.book).map_err(BookError::Wrong)?;
-        let text = |book: &Book| book.pieces.first().map(|piece| piece.text.clone()).unwrap_or_default();
-        let after = text(&applied.book);
-        if after != text(&before) {
-            replace(&self.path, &after).map_err(|error| {
+        if !changes.iter().all(Change::is_switch) {
+            judge(&applied.book).map_err(BookError::Wrong)?;
+        }
+        let (was, after) = (text_of(&before), text_of(&applied.book));
+        if after != was {
+            let is_as_read = || fs::read_to_string(&self.path).is_ok_and(|now| now == was);
+            let replaced = replace_if(&self.path, after, is_as_read).map_err(|error| {
                 BookError::Refused(format!("cannot write {}: {error}", self.path.display()))
             })?;
-            written.last = Some((version_of(&after), changed.clone()));
+            if !replaced {
+                let now = self.book(&written)?;
+                let there_is = now.pieces.first().map(|piece| piece.version);
+                let stale = Stale { id: PieceId(1), made_on: version_of(was), there_is, by: None };
+                return Err(BookError::Stale(vec![stale]));
+            }
+            written.last = Some((version_of(after), changed.clone()));
         }
         for done in applied.done {
             let entry = plain(by, done.action, &done.about);
@@ -133,6 +141,10 @@ impl Keeper for FileKeeper {
     }
 }
 
+fn text_of(book: &Book) -> &str {
+    book.pieces.first().map_or("", |piece| &piece.text)
+}
+
 /// Tells texts apart: a hash of 53 bits, so that every program of a console counts it exactly.
 fn version_of(text: &str) -> i64 {
     let hash = crate::hash(text.as_bytes()) >> 11;
@@ -147,6 +159,11 @@ fn modified(path: &Path) -> i64 {
 
 /// Puts a text in the place of a file's: all of it at once, with the file's own permissions.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    replace_if(path, text, || true).map(|_| ())
+}
+
+/// The same, where `is_wanted` still says so once all that takes time is done; whether it was.
+fn replace_if(path: &Path, text: &str, is_wanted: impl FnOnce() -> bool) -> io::Result<bool> {
     // A link stays one; what it names is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -160,9 +177,12 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
         }
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, &path)
+        if !is_wanted() {
+            return Ok(false);
+        }
+        fs::rename(&beside, &path).map(|()| true)
     })();
-    if written.is_err() {
+    if !matches!(written, Ok(true)) {
         let _ = fs::remove_file(&beside);
     }
     written

@@ -3,10 +3,8 @@
 use crate::domains;
 use anyhow::{Context, Result, anyhow, bail};
 use std::{
-    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 use tollgate_net::Contents;
 use tollgate_rules::{
@@ -88,20 +86,9 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
     })
 }
 
-/// What rules have taken from the environment so far, by name.
-static TAKEN: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
-
 /// What the environment has under this name.
 pub(crate) fn variable(name: &str) -> Option<String> {
-    let value = env::var(name).ok()?;
-    TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value.clone());
-    Some(value)
-}
-
-/// What rules have taken from the environment: names and values.
-pub(crate) fn variables() -> Vec<(String, String)> {
-    let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-    taken.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    env::var(name).ok()
 }
 
 /// Tells apart files whose rules differ, between programs of one version: a hash (FNV-1a) of everything that decides.

@@ -4,10 +4,14 @@
 //! this node's memory on its share of each limit; what is open passes. Every status says that it was decided so. A refusal by
 //! Redis is an answer, and never comes here.
 
-use crate::{limit::RedisLimit, store::RedisStore, turn::RedisPermit};
+use crate::{
+    limit::{Edition, RedisLimit},
+    store::RedisStore,
+    turn::RedisPermit,
+};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tollgate::{
-    Bounds, Charge, Clock, DecidedBy, Decision, Enter, Entered, LimitHandle, ManualClock, MemoryStore,
+    Bounds, Charge, Clock, DecidedBy, Decision, Enter, Entered, Key, LimitHandle, ManualClock, MemoryStore,
     OnFailure, PermitId, Retry, SetStatus, Sleep, Status, StoreError, SystemClock, Time, Timer,
 };
 
@@ -39,34 +43,60 @@ impl Local {
 
     /// Gives back what a permit holds here; none where it is not one of ours.
     pub(crate) fn leave(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> u32 {
-        let shares: Vec<_> = charges
-            .iter()
-            .filter_map(|charge| charge.limit.named.known_share().map(|handle| (charge.key, handle)))
-            .collect();
+        let shares = known_shares(charges);
         let charges: Vec<Charge<'_>> = shares.iter().map(|(key, handle)| Charge::new(handle, *key)).collect();
         self.store.leave(&charges, permit).unwrap_or(0)
     }
 
     /// Lets a permit that this node gave hold on; not where it is not one of ours.
     pub(crate) fn renew(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> bool {
-        let shares: Vec<_> = charges
-            .iter()
-            .filter_map(|charge| charge.limit.named.known_share().map(|handle| (charge.key, handle)))
-            .collect();
+        let shares = known_shares(charges);
         let charges: Vec<Charge<'_>> = shares.iter().map(|(key, handle)| Charge::new(handle, *key)).collect();
         !charges.is_empty() && self.store.renew(&charges, permit).unwrap_or(false)
     }
 
     /// This node's share of a limit: made when it is first needed, and changed with it.
     fn share(&self, limit: &RedisLimit) -> Result<LimitHandle, StoreError> {
-        limit.named.local_share(|edition, known| {
-            let share = edition.limit.share(self.nodes);
-            match known {
-                Some(handle) => self.store.change(handle, share).map(|()| handle.clone()),
-                None => self.store.add(share),
+        let edition = limit.named.edition();
+        let mut share = limit.named.share();
+        match &mut *share {
+            Some(share) if Arc::ptr_eq(&share.of, &edition) => Ok(share.handle.clone()),
+            Some(share) => {
+                self.store.change(&share.handle, edition.limit.share(self.nodes))?;
+                share.of = edition;
+                Ok(share.handle.clone())
             }
-        })
+            None => {
+                let handle = self.store.add(edition.limit.share(self.nodes))?;
+                *share = Some(Share { store: Arc::clone(&self.store), handle: handle.clone(), of: edition });
+                Ok(handle)
+            }
+        }
     }
+}
+
+/// A node's share of a limit. It goes with the limit's last handle: limits that come with questions come and go, and memory
+/// has room for so many.
+pub(crate) struct Share {
+    store: Arc<MemoryStore<LocalClock>>,
+    handle: LimitHandle,
+    /// Whose numbers it has.
+    of: Arc<Edition>,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        // It is there as long as this is.
+        let _ = self.store.remove(&self.handle);
+    }
+}
+
+/// Whose buckets, on those shares that were ever needed.
+fn known_shares<'c>(charges: &[Charge<'c, RedisLimit>]) -> Vec<(Key<'c>, LimitHandle)> {
+    let known = |charge: &Charge<'c, RedisLimit>| {
+        charge.limit.named.share().as_ref().map(|share| (charge.key, share.handle.clone()))
+    };
+    charges.iter().filter_map(known).collect()
 }
 
 impl RedisStore {
@@ -216,5 +246,30 @@ impl Timer for LocalClock {
             Self::System(clock) => clock.sleep_until(at),
             Self::Manual(clock) => clock.sleep_until(at),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate::{FixedWindow, Store};
+
+    /// Whoever brought ever new limits while Redis was away once filled this node's memory with their shares.
+    #[tokio::test]
+    async fn a_share_goes_with_the_last_handle_of_its_limit() {
+        // Nobody listens there.
+        let store = RedisStore::builder("redis://127.0.0.1:1").on_failure(OnFailure::Local);
+        let store = store.open().expect("an address");
+        let limit = store.add("limit", FixedWindow::forever(9).expect("a limit")).expect("kept");
+        let told = store.check(&[Charge::new(&limit, "k")]).await.expect("decided");
+        assert_eq!(told.statuses()[0].decided_by(), DecidedBy::Failure(OnFailure::Local));
+        let share = limit.named.share().as_ref().map(|share| share.handle.clone()).expect("it needed one");
+        let is_there = || store.shared.local.store.check(&[Charge::new(&share, "k")]).is_ok();
+        let other = limit.clone();
+        store.remove_limit(&limit);
+        drop(limit);
+        assert!(is_there(), "somebody may still charge it");
+        drop(other);
+        assert!(!is_there());
     }
 }

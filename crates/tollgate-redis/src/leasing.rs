@@ -128,7 +128,7 @@ impl RedisStore {
             let mut desk = leasing.desk();
             desk.name(now, needs.iter().zip(&parts).map(|(need, part)| (need.bucket, part)));
             let call = desk.ledger.question(now, &needs);
-            leasing.end_purses(std::slice::from_ref(&call));
+            leasing.end_purses(&desk, std::slice::from_ref(&call));
             call
         };
         let standings = self.lend(leasing, call, parts).await;
@@ -185,7 +185,7 @@ impl RedisStore {
         let now = self.now();
         let mut desk = leasing.desk();
         let calls = desk.ledger.due(now);
-        leasing.end_purses(&calls);
+        leasing.end_purses(&desk, &calls);
         let next = desk.ledger.next_due();
         self.send(&desk, calls);
         next
@@ -214,14 +214,28 @@ impl RedisStore {
         }
     }
 
+    /// What an operator does to a key: this node has no lease of it then, and none afterwards that it took meanwhile.
+    pub(crate) async fn by_hand(
+        &self,
+        limit: &RedisLimit,
+        key: Key<'_>,
+        verb: Verb,
+    ) -> Result<(), StoreError> {
+        self.close_lease(limit, &key).await;
+        let done = self.on(limit, key, verb).await;
+        self.close_lease(limit, &key).await;
+        done
+    }
+
     /// Lets go of a bucket's leases: an operator changes something there that they would not know of.
-    pub(crate) async fn close_lease(&self, limit: &RedisLimit, key: &Key<'_>) {
+    async fn close_lease(&self, limit: &RedisLimit, key: &Key<'_>) {
         let Some(leasing) = &self.shared.leasing else { return };
         let bucket = leasing.bucket(limit, key);
-        leasing.era.fetch_add(1, SeqCst);
         let (line, part) = {
             let mut desk = leasing.desk();
-            (desk.ledger.close(self.now(), bucket), desk.parts.remove(&bucket))
+            let closed = (desk.ledger.close(self.now(), bucket), desk.parts.remove(&bucket));
+            leasing.empty_purses(&desk);
+            closed
         };
         if let (Some(line), Some(part)) = (line, part) {
             let call = Call { asked: self.now(), lines: vec![line] };
@@ -232,9 +246,9 @@ impl RedisStore {
     /// Lets go of all leases: the numbers changed.
     pub(crate) fn close_leases(&self) {
         let Some(leasing) = &self.shared.leasing else { return };
-        leasing.era.fetch_add(1, SeqCst);
         let mut desk = leasing.desk();
         let calls = desk.ledger.drop_all(self.now());
+        leasing.empty_purses(&desk);
         if tokio::runtime::Handle::try_current().is_ok() {
             self.send(&desk, calls);
         }
@@ -258,13 +272,19 @@ impl Leasing {
         Some(set)
     }
 
-    /// Ends what threads have in hand, before leases are settled that it may be of: the server is about to be told that it was
-    /// used. Called under the desk's lock.
-    fn end_purses(&self, calls: &[Call]) {
+    /// Ends what threads have in hand, if it may be of leases that these calls settle: the server is about to be told that it
+    /// was used.
+    fn end_purses(&self, desk: &Desk, calls: &[Call]) {
         let settles = |call: &Call| call.lines.iter().any(|line| line.settle.iter().any(Option::is_some));
         if calls.iter().any(settles) {
-            self.era.fetch_add(1, SeqCst);
+            self.empty_purses(desk);
         }
+    }
+
+    /// Ends what threads have in hand. Whoever holds the desk calls this after the leases are out of the ledger: nobody can
+    /// fill a purse from them any more.
+    fn empty_purses(&self, _desk: &Desk) {
+        self.era.fetch_add(1, SeqCst);
     }
 
     fn decide(&self, now: Time, needs: &[Need]) -> Option<SetStatus> {
@@ -282,8 +302,13 @@ impl Leasing {
         if let [need] = needs {
             return desk.status(now, need, decision).map(SetStatus::one);
         }
+        // Of a refused set each says for itself whether it has room.
+        let own = |need: &Need| match decision {
+            Decision::Deny(_) => desk.ledger.refusal(now, need).map_or(Decision::Allow, Decision::Deny),
+            decision => decision,
+        };
         let statuses =
-            needs.iter().map(|need| desk.status(now, need, decision)).collect::<Option<Vec<_>>>()?;
+            needs.iter().map(|need| desk.status(now, need, own(need))).collect::<Option<Vec<_>>>()?;
         drop(desk);
         Some(SetStatus::new(statuses, None))
     }

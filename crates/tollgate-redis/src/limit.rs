@@ -1,6 +1,7 @@
 //! A limit in a shared store: its name, which means the same to every node, and its numbers as this node knows them.
 
 use crate::{
+    failure::Share,
     leasing::is_leasable,
     numbers::{self, Plain},
 };
@@ -8,11 +9,11 @@ use std::{
     fmt,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
-use tollgate::{Calendar, Limit, LimitHandle, Numbers, OnFailure, StoreError, WindowNumbers};
+use tollgate::{Calendar, Limit, Numbers, OnFailure, StoreError, WindowNumbers};
 
 /// A limit in a Redis store. Clones name the same limit.
 #[derive(Clone)]
@@ -34,8 +35,8 @@ pub(crate) struct Named {
     /// Whether its units can be taken ahead.
     leasable: AtomicBool,
     edition: RwLock<Arc<Edition>>,
-    /// This node's own share, for when Redis does not answer; and of which edition it is one.
-    share: Mutex<Option<(Arc<Edition>, LimitHandle)>>,
+    /// This node's own share, where Redis once did not answer.
+    share: Mutex<Option<Share>>,
 }
 
 /// A limit's numbers between two changes.
@@ -118,27 +119,9 @@ impl Named {
         Arc::clone(&self.edition.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// This node's share, made by `make` where there is none yet, or where it is of another edition.
-    pub(crate) fn local_share(
-        &self,
-        make: impl FnOnce(&Edition, Option<&LimitHandle>) -> Result<LimitHandle, StoreError>,
-    ) -> Result<LimitHandle, StoreError> {
-        let edition = self.edition();
-        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, handle)) = &*share
-            && Arc::ptr_eq(of, &edition)
-        {
-            return Ok(handle.clone());
-        }
-        let handle = make(&edition, share.as_ref().map(|(_, handle)| handle))?;
-        *share = Some((edition, handle.clone()));
-        Ok(handle)
-    }
-
-    /// This node's share, where it ever needed one.
-    pub(crate) fn known_share(&self) -> Option<LimitHandle> {
-        let share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
-        share.as_ref().map(|(_, handle)| handle.clone())
+    /// This node's share, if it ever needed one.
+    pub(crate) fn share(&self) -> MutexGuard<'_, Option<Share>> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes these numbers from now on.

@@ -2,7 +2,7 @@
 //!
 //! How several travel in one call is in [`call`](crate::call).
 
-use crate::{lease::Line, limit::Edition, numbers::Plain, packing::List};
+use crate::{lease::Line, limit::Edition, numbers::Plain, packing::List, store::LONGEST_WAIT};
 use redis::Value;
 use std::sync::Arc;
 
@@ -83,6 +83,27 @@ pub(crate) enum Verb {
         micros: u64,
         lines: Vec<Line>,
     },
+}
+
+impl Part {
+    /// Adds a charge on the same bucket: the less patient of the two has to be content.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.cost += other.cost;
+        if self.up_to.is_some() || other.up_to.is_some() {
+            let patience =
+                |part: &Self| part.up_to.unwrap_or(if part.edition.waits() { LONGEST_WAIT } else { 0 });
+            self.up_to = Some(patience(self).min(patience(other)));
+        }
+    }
+}
+
+impl Verb {
+    pub(crate) const fn permit(&self) -> Option<u64> {
+        match self {
+            Self::Check { permit } | Self::Reserve { permit } | Self::Hold { permit, .. } => Some(*permit),
+            _ => None,
+        }
+    }
 }
 
 /// What a charge took: the script's own words, kept for it.

@@ -17,13 +17,13 @@ use crate::{
 };
 use redis::Value;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tollgate::{
     Charge, Clock, Key, Limit, OnFailure, PermitId, SetStatus, Sleep, Store, StoreError, SystemClock, Time,
@@ -81,6 +81,9 @@ impl Shared {
 /// Charges in one set.
 const MOST_IN_A_SET: usize = 1_024;
 
+/// Different limits in a set. A script has room for 8,000 values: nine of each limit, four of each charge.
+const MOST_LIMITS_IN_A_SET: usize = 400;
+
 /// How long the time of a limit's birth is kept after somebody last looked.
 const BIRTHS_LAST: Duration = Duration::from_secs(400 * 86_400);
 
@@ -125,16 +128,29 @@ impl RedisStore {
         generation: u64,
     ) -> Result<RedisLimit, StoreError> {
         let edition = Edition::new(limit.into(), generation, None)?;
+        self.named(name, edition, |named, edition| {
+            let was = named.edition();
+            if (&was.blob, was.generation) == (&edition.blob, generation) {
+                return Ok(());
+            }
+            Err(StoreError::Unsupported {
+                setting: "name",
+                problem: "is another limit's in this store, with other numbers; take another name, or `change` that one",
+            })
+        })
+    }
+
+    /// The limit of this name, made with these numbers; or the one there is, after `meets` had a look at it.
+    fn named(
+        &self,
+        name: &str,
+        edition: Edition,
+        meets: impl FnOnce(&Named, Edition) -> Result<(), StoreError>,
+    ) -> Result<RedisLimit, StoreError> {
         let name = names::limit(name);
         let mut known = self.shared.limits.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(named) = known.get(&name).and_then(Weak::upgrade) {
-            let was = named.edition();
-            if (&was.blob, was.generation) != (&edition.blob, generation) {
-                return Err(StoreError::Unsupported {
-                    setting: "name",
-                    problem: "is another limit's in this store, with other numbers; take another name, or `change` that one",
-                });
-            }
+            meets(&named, edition)?;
             return Ok(RedisLimit { named, on_failure: None, is_exact: false });
         }
         let named = Arc::new(Named::new(self.shared.id, name.clone(), edition));
@@ -148,9 +164,15 @@ impl RedisStore {
     /// # Errors
     /// Where Redis cannot keep the numbers.
     pub fn change(&self, limit: &RedisLimit, to: impl Into<Limit>) -> Result<(), StoreError> {
+        self.change_named(&limit.named, to.into(), 0)
+    }
+
+    /// Changes its numbers, as at least this generation.
+    fn change_named(&self, named: &Named, to: Limit, generation: u64) -> Result<(), StoreError> {
         let since = self.shared.gatherer.clock().map(|_| self.shared.gatherer.server_time());
-        limit.named.change(|was| {
-            Ok(Edition::new(to.into(), was.generation.saturating_add(1), since)?.born_as(was))
+        named.change(|was| {
+            let next = was.generation.saturating_add(1).max(generation);
+            Ok(Edition::new(to, next, since)?.born_as(was))
         })?;
         self.close_leases();
         Ok(())
@@ -229,6 +251,15 @@ impl RedisStore {
                     part_of.push(parts.len());
                     parts.push(part);
                 }
+            }
+        }
+        if parts.len() > MOST_LIMITS_IN_A_SET {
+            let limits: HashSet<_> = parts.iter().map(|part| Arc::as_ptr(&part.edition)).collect();
+            if limits.len() > MOST_LIMITS_IN_A_SET {
+                return Err(StoreError::Unsupported {
+                    setting: "a set",
+                    problem: "must not have more than 400 different limits in Redis, whose scripts cannot hold more; make several of it",
+                });
             }
         }
         Ok((parts, part_of))
@@ -338,11 +369,18 @@ impl Store for RedisStore {
     type Limit = RedisLimit;
 
     fn add_named(&self, name: &str, limit: Limit) -> Result<RedisLimit, StoreError> {
-        self.add(name, limit)
+        let edition = Edition::new(limit.clone(), in_force_now(), None)?;
+        self.named(name, edition, |named, edition| {
+            if named.edition().blob == edition.blob {
+                return Ok(());
+            }
+            // Somebody still holds it by the numbers that it had; those who come now bring others.
+            self.change_named(named, limit, edition.generation)
+        })
     }
 
     fn remove_limit(&self, _: &RedisLimit) {
-        // Its keys expire.
+        // Its keys expire, and this node's share goes with the last handle.
     }
 
     fn when_failing(&self, limit: &RedisLimit, on_failure: OnFailure) -> RedisLimit {
@@ -354,7 +392,7 @@ impl Store for RedisStore {
     }
 
     fn change_limit(&self, limit: &RedisLimit, to: Limit) -> Result<(), StoreError> {
-        self.change(limit, to)
+        self.change_named(&limit.named, to, in_force_now())
     }
 
     async fn check(&self, charges: &[Charge<'_, RedisLimit>]) -> Result<SetStatus, StoreError> {
@@ -372,19 +410,16 @@ impl Store for RedisStore {
     }
 
     async fn reset(&self, limit: &RedisLimit, key: Key<'_>) -> Result<(), StoreError> {
-        self.close_lease(limit, &key).await;
-        self.on(limit, key, Verb::Reset).await
+        self.by_hand(limit, key, Verb::Reset).await
     }
 
     async fn grant(&self, limit: &RedisLimit, key: Key<'_>, units: u32) -> Result<(), StoreError> {
-        self.close_lease(limit, &key).await;
-        self.on(limit, key, Verb::Grant { units: units.into() }).await
+        self.by_hand(limit, key, Verb::Grant { units: units.into() }).await
     }
 
     async fn ban(&self, limit: &RedisLimit, key: Key<'_>, lasting: Duration) -> Result<(), StoreError> {
         let micros = u64::try_from(lasting.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX).min(LONGEST_WAIT);
-        self.close_lease(limit, &key).await;
-        self.on(limit, key, Verb::Ban { micros }).await
+        self.by_hand(limit, key, Verb::Ban { micros }).await
     }
 
     async fn leave(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> Result<u32, StoreError> {
@@ -413,29 +448,15 @@ impl Store for RedisStore {
     }
 }
 
+/// The generation of numbers that come into force now. Rules carry no number of their own, so the later are obeyed: whichever
+/// node, and whichever run of it, brought the earlier ones.
+fn in_force_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(0)
+}
+
 /// Waits and bans are not longer than this many microseconds, some 71 years.
 pub(crate) const LONGEST_WAIT: u64 = 1 << 51;
-
-impl Part {
-    /// Adds a charge on the same bucket: the less patient of the two has to be content.
-    fn merge(&mut self, other: &Self) {
-        self.cost += other.cost;
-        if self.up_to.is_some() || other.up_to.is_some() {
-            let patience =
-                |part: &Self| part.up_to.unwrap_or(if part.edition.waits() { LONGEST_WAIT } else { 0 });
-            self.up_to = Some(patience(self).min(patience(other)));
-        }
-    }
-}
-
-impl Verb {
-    const fn permit(&self) -> Option<u64> {
-        match self {
-            Self::Check { permit } | Self::Reserve { permit } | Self::Hold { permit, .. } => Some(*permit),
-            _ => None,
-        }
-    }
-}
 
 pub(crate) fn whole(value: &Value) -> Result<u64, StoreError> {
     let text = match value {

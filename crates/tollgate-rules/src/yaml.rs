@@ -54,6 +54,18 @@ impl Node {
         }
     }
 
+    /// What in it came from the environment, each value with how it was written.
+    pub(crate) fn taken(&self) -> Vec<(String, String)> {
+        match &self.value {
+            Value::Null | Value::Plain(_) | Value::Quoted(_) | Value::Taken { value: None, .. } => Vec::new(),
+            Value::Taken { value: Some(value), written } => vec![(value.clone(), written.clone())],
+            Value::List(items) => items.iter().flat_map(Self::taken).collect(),
+            Value::Mapping(entries) => {
+                entries.iter().flat_map(|(key, value)| [key.taken(), value.taken()]).flatten().collect()
+            }
+        }
+    }
+
     /// How many values it holds, and how deep they nest.
     fn extent(&self) -> (usize, usize) {
         let add = |(size, depth): (usize, usize), (more, deeper): (usize, usize)| {
@@ -145,6 +157,24 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
     read_with(text, Aliases::Refused)
 }
 
+/// What the parser says, and what to do about it where that is known: it names what it met, not what was meant.
+fn not_yaml(said: &str) -> String {
+    let mut words = said.split(|letter: char| !letter.is_alphanumeric());
+    // As a word: there are unprintable characters, too.
+    let advice = if words.any(|word| matches!(word, "tab" | "tabs")) {
+        "; please indent with spaces"
+    } else if said == "mapping values are not allowed in this context" {
+        "; a text with `: ` in it needs quotes, and a key must stand as deep as its neighbours"
+    } else if said.contains("quoted scalar") && !said.contains("escape") {
+        "; is its closing quote missing?"
+    } else if said.contains("did not find expected ','") {
+        "; a bracket is not closed, or a comma is missing"
+    } else {
+        ""
+    };
+    format!("is not YAML: {said}{advice}")
+}
+
 /// The same, with aliases and merge keys (`<<`) written out.
 pub(crate) fn read_expanded(text: &str) -> Result<Node, Mistake> {
     read_with(text, Aliases::Expanded { known: HashMap::new(), left: MOST_EXPANDED })
@@ -154,8 +184,8 @@ fn read_with(text: &str, mut aliases: Aliases) -> Result<Node, Mistake> {
     let mut open: Vec<Open> = Vec::new();
     let mut root = None;
     for event in Parser::new_from_str(text) {
-        let (event, span) = event
-            .map_err(|error| mistake(position(error.marker()), format!("is not YAML: {}", error.info())))?;
+        let (event, span) =
+            event.map_err(|error| mistake(position(error.marker()), not_yaml(error.info())))?;
         let at = position(&span.start);
         let node = match event {
             Event::Scalar(_, _, _, Some(_))
@@ -319,6 +349,19 @@ mod tests {
         assert!(read(&"[".repeat(100_000)).is_err());
         assert!(read(&"- ".repeat(100_000)).is_err());
         assert!(refusal("a: [1, 2").contains("is not YAML"));
+    }
+
+    #[test]
+    fn the_usual_slips_are_told_with_what_to_do() {
+        for (text, advice) in [
+            ("a:\n\t- b", "please indent with spaces"),
+            ("a: b: c", "needs quotes"),
+            ("a: \"b\nc: d\n", "closing quote"),
+            ("a: { b: 1", "a bracket is not closed"),
+        ] {
+            let told = refusal(text);
+            assert!(told.contains("is not YAML") && told.contains(advice), "{text:?}: {told}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 """Asks a rate limit service: a request in JSON a line from standard input, an answer in JSON a line to standard output.
 
-    python ask.py ADDRESS [TOKEN]
+    python ask.py ADDRESS [TOKEN [AUTHORITY]]
 
-A line that is only a word asks how the service of that name is; `-` stands for the server as a whole.
+With the file of an authority it asks over TLS, and trusts nobody else. A line that is only a word asks how the service of that name is; `-` stands for the server as a whole.
 """
 
 import json
@@ -15,7 +15,7 @@ from google.protobuf import json_format
 
 def main():
     metadata = [("authorization", "Bearer " + sys.argv[2])] if len(sys.argv) > 2 else []
-    with grpc.insecure_channel(sys.argv[1]) as channel:
+    with open_channel() as channel:
         service = rls_pb2_grpc.RateLimitServiceStub(channel)
         for line in sys.stdin:
             try:
@@ -23,6 +23,13 @@ def main():
             except grpc.RpcError as error:
                 told = {"error": error.code().name, "details": error.details()}
             print(json.dumps(told), flush=True)
+
+
+def open_channel():
+    if len(sys.argv) <= 3:
+        return grpc.insecure_channel(sys.argv[1])
+    with open(sys.argv[3], "rb") as authority:
+        return grpc.secure_channel(sys.argv[1], grpc.ssl_channel_credentials(authority.read()))
 
 
 def ask(service, metadata, line):

@@ -2,7 +2,7 @@
 //!
 //! Where the file names no users the listener is on this machine alone, and whoever reaches it is `local` and may do
 //! everything. Guessing is slow: those who showed a wrong token are held to a few tries a minute by our own limiter, by
-//! address, and logins also all together.
+//! address, and at the login also all together. Whoever knows a token is not held up by what others guess elsewhere.
 
 use super::{
     gate,
@@ -28,7 +28,7 @@ const WRONG_A_MINUTE: u32 = 6;
 /// Wrong tokens from one address with requests: programs share addresses, and one must not lock out the others soon.
 const BEARERS_AT_ONCE: u32 = 100;
 const BEARERS_A_MINUTE: u32 = 60;
-/// Logins from everywhere.
+/// Wrong tokens from everywhere at a login.
 const LOGINS_AT_ONCE: u32 = 100;
 const LOGINS_A_MINUTE: u32 = 60;
 
@@ -44,7 +44,7 @@ struct Inner {
     wrong: KeyedLimiter,
     /// Requests with a wrong token, by address.
     bearers: KeyedLimiter,
-    /// Logins, all together.
+    /// Logins that failed, all together.
     logins: KeyedLimiter,
 }
 
@@ -150,14 +150,12 @@ impl Access {
         peer: IpAddr,
     ) -> Result<(Who, String), Stopped> {
         let from = self.address(headers, peer);
-        // First, so that one address that has no tries left takes none of everybody's.
-        if let Some(wait) = refused(&self.0.wrong.peek(group(from), 1)) {
-            return Err(Stopped::TooOften(wait));
-        }
-        if let Some(wait) = refused(&self.0.logins.check(Key::All)) {
-            return Err(Stopped::TooOften(wait));
-        }
-        let (who, hash) = self.shown(token, from, &self.0.wrong)?;
+        let (who, hash) = self.shown(token, from, &self.0.wrong).map_err(|stopped| match stopped {
+            // An address that has no tries left takes none of everybody's, and somebody with many addresses takes none of
+            // those who know a token.
+            Stopped::Unknown => refused(&self.0.logins.check(Key::All)).map_or(stopped, Stopped::TooOften),
+            stopped => stopped,
+        })?;
         let session = self.0.sessions.open(hash, Instant::now());
         session.map(|name| (who, name)).map_err(|NoRandomness| Stopped::NoRandomness)
     }

@@ -210,12 +210,11 @@ async fn next(mut heard: Heard) -> Next {
             }
             Err(broadcast::error::RecvError::Closed) => return None,
         },
-        _ = heard.breath.tick() => {
-            if heard.access.who_sent(&heard.asked).is_err() {
-                return None;
-            }
-            Bytes::from_static(b": \n\n")
-        }
+        _ = heard.breath.tick() => Bytes::from_static(b": \n\n"),
     };
+    // Before anything is told: whoever is put out hears no more.
+    if heard.access.who_sent(&heard.asked).is_err() {
+        return None;
+    }
     Some((Ok(frame), heard))
 }

@@ -25,11 +25,6 @@ pub trait Operated: Send + Sync + 'static {
     /// Shows the rules in force, and which revision of the book they are.
     fn in_force(&self, look: &mut dyn FnMut(&Program, &str));
 
-    /// What the rules have taken from the environment, names and values: whoever looks at the rules sees the names.
-    fn variables(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
     /// What a key holds of a limit, after this was done to it.
     fn key<'a>(&'a self, limit: &'a str, key: Key<'a>, act: KeyAct) -> Doing<'a, Result<Held, KeyError>>;
 

@@ -1,18 +1,17 @@
 //! `/v1/rules`: the rules in force, as they were understood.
 
-use super::{Api, asked::Asked, problem::Problem, secrets, summary};
+use super::{Api, asked::Asked, problem::Problem, summary};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use tollgate_rules::{
     ChargedLimit, Program, RuleCharge, RuleEntry,
-    model::{Cost, RuleLimit, When},
+    model::{Cost, HeaderCost, RuleLimit, When},
 };
 
 pub(super) async fn rules(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
     asked.only(&[])?;
     let mut told = Value::Null;
     api.program.in_force(&mut |program, revision| told = tell(program, revision));
-    secrets::name_variables(&mut told, &api.program.variables());
     Ok(Json(told))
 }
 
@@ -23,9 +22,9 @@ fn tell(program: &Program, revision: &str) -> Value {
         json!({
             "name": route.name,
             "enabled": route.enabled,
-            "when": condition(&route.when),
+            "when": condition(program, &route.when),
             "upstream": upstream(route.upstream),
-            "strip_prefix": route.strip_prefix,
+            "strip_prefix": route.strip_prefix.as_deref().map(|prefix| file.taken.named(prefix)),
         })
     });
     let limits = file.limits.iter().map(|named| {
@@ -56,7 +55,7 @@ fn rule(program: &Program, entry: RuleEntry<'_>) -> Value {
         "rule": rule.name,
         "route_enabled": route.is_none_or(|route| route.enabled),
         "enabled": rule.enabled,
-        "when": condition(&rule.when),
+        "when": condition(program, &rule.when),
         "limits": charges.collect::<Vec<_>>(),
         "excess": program.excess_in_words(&rule.excess),
     })
@@ -83,10 +82,10 @@ fn charged(program: &Program, charge: &RuleCharge, said: &RuleLimit) -> Value {
 }
 
 /// In words; nothing where every request is meant.
-fn condition(when: &When) -> String {
+fn condition(program: &Program, when: &When) -> String {
     match when {
         When::Always => String::new(),
-        when => when.to_string(),
+        when => program.condition_in_words(when),
     }
 }
 
@@ -94,8 +93,8 @@ fn cost(cost: &Cost) -> String {
     match cost {
         Cost::Units(units) => units.to_string(),
         Cost::ContentLength => "content-length".to_owned(),
-        Cost::Header(it) => {
-            format!("header {}, {} where it is missing, at most {}", it.header, it.default, it.max)
+        Cost::Header(HeaderCost { header, default, min, max }) => {
+            format!("header {header}, {default} where it is missing, at least {min}, at most {max}")
         }
     }
 }

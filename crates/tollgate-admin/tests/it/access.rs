@@ -180,6 +180,23 @@ async fn behind_a_proxy_guesses_count_for_whom_the_proxy_names() {
     assert_eq!(ask("9.9.9.9, 8.8.8.8", &guarded.viewer).await, 200);
 }
 
+/// Somebody with many addresses runs out of tries, and nobody else does.
+#[tokio::test]
+async fn who_guesses_from_everywhere_locks_nobody_out() {
+    let guarded = Guarded::open(Line::Proxied).await;
+    let login = async |from: &str, token: &str| {
+        let headers = [("x-forwarded-for", from), ("content-type", "application/json")];
+        let body = json!({ "token": token }).to_string();
+        guarded.ask("POST", "/v1/login", &headers, &body).await.status
+    };
+    let mut told = Vec::new();
+    for address in 0..300 {
+        told.push(login(&format!("2001:db8:0:{address:x}::1"), "guess").await);
+    }
+    assert!(told.starts_with(&[401; 100]) && told.ends_with(&[429]), "{told:?}");
+    assert_eq!(login("2001:db8:1::1", &guarded.viewer).await, 200);
+}
+
 #[tokio::test]
 async fn what_another_sites_page_sends_is_refused() {
     let guarded = Guarded::open(Line::Proxied).await;

@@ -18,6 +18,8 @@ const MOST_CONNECTIONS: u32 = 4;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// How long everything may take that is one question for us: a reading, or some changes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How much longer for every change: a row that gets another text is a statement of its own.
+const CHANGE_WITHIN: Duration = Duration::from_millis(10);
 
 /// A database.
 pub(super) struct Database {
@@ -93,18 +95,34 @@ impl Database {
         sqlx::query(AssertSqlSafe(self.dialect().sql(text)))
     }
 
+    /// A statement that was put together, of our own words and of numbers. It is not kept for the next time.
+    pub(super) fn composed<'q>(&self, text: &str) -> Query<'q, Any, <Any as sqlx::Database>::Arguments> {
+        sqlx::query(AssertSqlSafe(self.dialect().sql(text))).persistent(false)
+    }
+
     /// What a question comes to, in time and without secrets.
     pub(super) async fn within<T>(
         &self,
         asking: impl Future<Output = Result<T, Failed>>,
     ) -> Result<T, BookError> {
+        self.within_for(0, asking).await
+    }
+
+    /// The same for a question of so many changes: each may take a moment more.
+    pub(super) async fn within_for<T>(
+        &self,
+        changes: usize,
+        asking: impl Future<Output = Result<T, Failed>>,
+    ) -> Result<T, BookError> {
         let name = &self.address.name;
-        match tokio::time::timeout(ANSWER_WITHIN, asking).await {
+        let longest = ANSWER_WITHIN
+            .saturating_add(CHANGE_WITHIN.saturating_mul(changes.try_into().unwrap_or(u32::MAX)));
+        match tokio::time::timeout(longest, asking).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(Failed::Book(error))) => Err(error),
             Ok(Err(Failed::Sql(error))) => Err(BookError::Unreachable(self.told(&error))),
             Err(_) => {
-                let seconds = ANSWER_WITHIN.as_secs();
+                let seconds = longest.as_secs();
                 Err(BookError::Unreachable(format!("{name} did not answer within {seconds} seconds")))
             }
         }

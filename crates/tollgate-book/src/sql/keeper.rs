@@ -1,7 +1,8 @@
 //! Our own tables as a book.
 
 use super::{
-    database::{Database, Failed, maybe, number, text},
+    batch::{batches, times},
+    database::{Database, Failed, Held, maybe, number, text},
     rows::short,
 };
 use crate::{
@@ -49,9 +50,18 @@ impl SqlKeeper {
 
     /// Puts a question once the tables are there.
     async fn asked<T>(&self, asking: impl Future<Output = Result<T, Failed>>) -> Result<T, BookError> {
+        self.asked_for(0, asking).await
+    }
+
+    /// The same for one of so many changes.
+    async fn asked_for<T>(
+        &self,
+        changes: usize,
+        asking: impl Future<Output = Result<T, Failed>>,
+    ) -> Result<T, BookError> {
         let answer = self
             .database
-            .within(async {
+            .within_for(changes, async {
                 if !self.is_made.load(Ordering::Relaxed) {
                     self.database.migrate().await?;
                     self.is_made.store(true, Ordering::Relaxed);
@@ -73,46 +83,33 @@ impl SqlKeeper {
         let count = database.query("UPDATE tollgate_book SET revision = revision + 1 WHERE id = 1");
         count.execute(&mut *transaction).await?;
         let before = database.rows(&mut transaction).await?;
-        // Whoever turns everything off at night wants it off, also where somebody has broken a row by hand.
-        let is_switch = changes.iter().all(|change| matches!(change, Change::Switch { .. }));
         let changed = Changed { at_ms: now_ms(), by: short(by) };
         let applied = apply(&before.book, changes, &changed, Versions::Asked)?;
-        if !is_switch {
+        if !changes.iter().all(Change::is_switch) {
             judge(&applied.book).map_err(BookError::Wrong)?;
         }
         database.write(&mut transaction, &before, &applied.book).await?;
-        for done in applied.done {
-            self.audit(&mut transaction, &changed, &done).await?;
-        }
+        self.audit(&mut transaction, &changed, &applied.done).await?;
         let after = database.rows(&mut transaction).await?;
         transaction.commit().await?;
         Ok(after.book)
     }
 
-    async fn audit(
-        &self,
-        held: super::database::Held<'_>,
-        changed: &Changed,
-        done: &Done,
-    ) -> Result<(), Failed> {
-        self.entry(held, changed, done.action, &done.about, (done.before.clone(), done.after.clone())).await
-    }
-
-    async fn entry(
-        &self,
-        held: super::database::Held<'_>,
-        changed: &Changed,
-        action: &str,
-        about: &str,
-        (before, after): (Option<String>, Option<String>),
-    ) -> Result<(), Failed> {
-        let insert = self.database.query(
-            "INSERT INTO tollgate_audit (at_ms, done_by, action, about, text_before, text_after) VALUES (?, ?, ?, ?, ?, ?)",
-        );
-        let about: String = about.chars().take(400).collect();
-        let action: String = action.chars().take(32).collect();
-        let insert = insert.bind(changed.at_ms).bind(short(&changed.by)).bind(action).bind(about);
-        insert.bind(before).bind(after).execute(held).await?;
+    async fn audit(&self, held: Held<'_>, changed: &Changed, done: &[Done<'_>]) -> Result<(), Failed> {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        for some in batches(done, |done| length(&done.before) + length(&done.after)) {
+            let mut insert = self.database.composed(&format!(
+                "INSERT INTO tollgate_audit (at_ms, done_by, action, about, text_before, text_after) VALUES {}",
+                times("(?, ?, ?, ?, ?, ?)", some.len())
+            ));
+            for Done { action, about, before, after } in some {
+                let about: String = about.chars().take(400).collect();
+                let action: String = action.chars().take(32).collect();
+                insert = insert.bind(changed.at_ms).bind(short(&changed.by)).bind(action).bind(about);
+                insert = insert.bind(before.clone()).bind(after.clone());
+            }
+            insert.execute(&mut *held).await?;
+        }
         Ok(())
     }
 
@@ -162,14 +159,15 @@ impl Keeper for SqlKeeper {
     }
 
     fn change<'a>(&'a self, changes: &'a [Change], by: &'a str, judge: Judge<'a>) -> Asking<'a, Book> {
-        Box::pin(self.asked(self.changed(changes, by, judge)))
+        Box::pin(self.asked_for(changes.len(), self.changed(changes, by, judge)))
     }
 
     fn note<'a>(&'a self, by: &'a str, action: &'a str, about: &'a str) -> Asking<'a, ()> {
         Box::pin(self.asked(async move {
             let mut connection = self.database.pool().acquire().await?;
             let changed = Changed { at_ms: now_ms(), by: by.to_owned() };
-            self.entry(&mut connection, &changed, action, about, (None, None)).await
+            let done = Done { action, about: about.to_owned(), before: None, after: None };
+            self.audit(&mut connection, &changed, &[done]).await
         }))
     }
 

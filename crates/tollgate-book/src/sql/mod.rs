@@ -5,6 +5,7 @@
 //! next question.
 
 mod address;
+mod batch;
 mod conf;
 mod database;
 mod dialect;

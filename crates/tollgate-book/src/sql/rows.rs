@@ -1,8 +1,14 @@
 //! The rows of a book, read and written.
 
-use super::database::{Database, Failed, Held, maybe, number, text};
+use super::{
+    batch::{batches, times},
+    database::{Database, Failed, Held, maybe, number, text},
+};
 use crate::{Book, BookError, Changed, Kind, Piece, PieceId, Stale, Wrong, hash};
-use std::{collections::HashMap, fmt::Write};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write,
+};
 
 /// A book, and where its rows stand.
 pub(super) struct Rows {
@@ -82,50 +88,78 @@ impl Database {
 
     /// Writes down how one book differs from another. What somebody changed meanwhile by hand makes it stale.
     pub(super) async fn write(&self, held: Held<'_>, before: &Rows, after: &Book) -> Result<(), Failed> {
-        for gone in before.book.pieces.iter().filter(|piece| after.piece(piece.id).is_none()) {
-            let delete = self.query("DELETE FROM tollgate_pieces WHERE id = ? AND version = ?");
-            let done = delete.bind(gone.id.0).bind(gone.version).execute(&mut *held).await?;
-            one(done.rows_affected(), gone)?;
-        }
+        let was: HashMap<PieceId, &Piece> =
+            before.book.pieces.iter().map(|piece| (piece.id, piece)).collect();
+        let stays: HashSet<PieceId> = after.pieces.iter().map(|piece| piece.id).collect();
+        let (left, gone): (Vec<&Piece>, Vec<&Piece>) =
+            before.book.pieces.iter().partition(|piece| stays.contains(&piece.id));
+        self.delete(held, &gone).await?;
         if before.book.enabled != after.enabled {
             let switch = self.query("UPDATE tollgate_book SET enabled = ? WHERE id = 1");
             switch.bind(i64::from(after.enabled)).execute(&mut *held).await?;
         }
-        let is_moved = self.is_moved(before, after);
-        for (index, piece) in after.pieces.iter().enumerate() {
-            let place = 10 * (i64::try_from(index).unwrap_or(i64::MAX / 20) + 1);
-            match before.book.piece(piece.id) {
-                None => self.insert(held, piece, place).await?,
+        // Rows stand in another order, or new ones among them.
+        let is_moved = !left.iter().map(|piece| piece.id).eq(after.pieces.iter().map(|piece| piece.id));
+        let (mut new, mut moved) = (Vec::new(), Vec::new());
+        for (place, piece) in (1..).map(|nth: i64| 10 * nth).zip(&after.pieces) {
+            match was.get(&piece.id) {
+                None => new.push((piece, place)),
                 Some(was) => {
-                    if was != piece {
+                    if *was != piece {
                         self.update(held, was, piece).await?;
                     }
                     if is_moved && before.places.get(&piece.id) != Some(&place) {
-                        let update = self.query("UPDATE tollgate_pieces SET place = ? WHERE id = ?");
-                        update.bind(place).bind(piece.id.0).execute(&mut *held).await?;
+                        moved.push((piece.id, place));
                     }
                 }
+            }
+        }
+        self.insert(held, &new).await?;
+        self.put(held, &moved).await
+    }
+
+    async fn delete(&self, held: Held<'_>, gone: &[&Piece]) -> Result<(), Failed> {
+        for some in batches(gone, |_| 0) {
+            let these =
+                some.iter().map(|piece| format!("(id = {} AND version = {})", piece.id.0, piece.version));
+            let these = these.collect::<Vec<_>>().join(" OR ");
+            let delete = self.composed(&format!("DELETE FROM tollgate_pieces WHERE {these}"));
+            let met = delete.execute(&mut *held).await?.rows_affected();
+            if met != some.len() as u64 {
+                return Err(stale(some));
             }
         }
         Ok(())
     }
 
-    /// Whether rows stand in another order, or new ones among them.
-    #[expect(clippy::unused_self, reason = "it reads as one of the verbs")]
-    fn is_moved(&self, before: &Rows, after: &Book) -> bool {
-        let left = before.book.pieces.iter().filter(|piece| after.piece(piece.id).is_some());
-        !left.map(|piece| piece.id).eq(after.pieces.iter().map(|piece| piece.id))
+    async fn insert(&self, held: Held<'_>, new: &[(&Piece, i64)]) -> Result<(), Failed> {
+        for some in batches(new, |(piece, _)| piece.text.len()) {
+            let mut insert = self.composed(&format!(
+                "INSERT INTO tollgate_pieces (kind, route, name, text, enabled, place, version, changed_at_ms, changed_by) \
+                 VALUES {}",
+                times("(?, ?, ?, ?, ?, ?, ?, ?, ?)", some.len())
+            ));
+            for (piece, place) in some {
+                insert = insert.bind(word_of(piece.kind)).bind(piece.route.clone()).bind(piece.name.clone());
+                insert = insert.bind(piece.text.clone()).bind(i64::from(piece.enabled)).bind(*place);
+                insert = insert.bind(piece.version).bind(piece.changed.at_ms).bind(short(&piece.changed.by));
+            }
+            insert.execute(&mut *held).await?;
+        }
+        Ok(())
     }
 
-    async fn insert(&self, held: Held<'_>, piece: &Piece, place: i64) -> Result<(), Failed> {
-        let insert = self.query(
-            "INSERT INTO tollgate_pieces (kind, route, name, text, enabled, place, version, changed_at_ms, changed_by) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        );
-        let insert = insert.bind(word_of(piece.kind)).bind(piece.route.clone()).bind(piece.name.clone());
-        let insert =
-            insert.bind(piece.text.clone()).bind(i64::from(piece.enabled)).bind(place).bind(piece.version);
-        insert.bind(piece.changed.at_ms).bind(short(&piece.changed.by)).execute(held).await?;
+    /// Puts rows in other places.
+    async fn put(&self, held: Held<'_>, moved: &[(PieceId, i64)]) -> Result<(), Failed> {
+        for some in batches(moved, |_| 0) {
+            let cases = some.iter().map(|(id, place)| format!("WHEN {} THEN {place}", id.0));
+            let cases = cases.collect::<Vec<_>>().join(" ");
+            let ids = some.iter().map(|(id, _)| id.0.to_string()).collect::<Vec<_>>().join(", ");
+            let put = self.composed(&format!(
+                "UPDATE tollgate_pieces SET place = CASE id {cases} ELSE place END WHERE id IN ({ids})"
+            ));
+            put.execute(&mut *held).await?;
+        }
         Ok(())
     }
 
@@ -137,19 +171,19 @@ impl Database {
         let update = update.bind(piece.route.clone()).bind(piece.name.clone()).bind(piece.text.clone());
         let update = update.bind(i64::from(piece.enabled)).bind(piece.version).bind(piece.changed.at_ms);
         let update = update.bind(short(&piece.changed.by)).bind(piece.id.0).bind(was.version);
-        one(update.execute(held).await?.rows_affected(), was)
+        // None is met where somebody was faster.
+        if update.execute(held).await?.rows_affected() == 0 {
+            return Err(stale(&[was]));
+        }
+        Ok(())
     }
 }
 
-/// That one row was met; none is there where somebody was faster.
-fn one(met: u64, piece: &Piece) -> Result<(), Failed> {
-    match met {
-        0 => {
-            let stale = Stale { id: piece.id, made_on: piece.version, there_is: None, by: None };
-            Err(BookError::Stale(vec![stale]).into())
-        }
-        _ => Ok(()),
-    }
+/// That somebody was faster with one of these.
+fn stale(pieces: &[&Piece]) -> Failed {
+    let stale =
+        pieces.iter().map(|piece| Stale { id: piece.id, made_on: piece.version, there_is: None, by: None });
+    BookError::Stale(stale.collect()).into()
 }
 
 fn kind_of(word: &str) -> Option<Kind> {

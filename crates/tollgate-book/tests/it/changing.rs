@@ -11,6 +11,7 @@ everywhere! {
     two_who_change_at_the_same_time_lose_nothing,
     what_a_hand_changed_is_noticed,
     a_broken_row_is_named,
+    many_rows_are_written_moved_and_deleted,
     nodes_are_known,
 }
 
@@ -257,6 +258,33 @@ async fn a_broken_row_is_named(home: Home) {
         "{}",
         wrong[0]
     );
+}
+
+/// More than fit in one statement, of every kind.
+async fn many_rows_are_written_moved_and_deleted(home: Home) {
+    const MANY: usize = 1203;
+    let keeper = home.keeper();
+    let changes: Vec<_> = (0..MANY)
+        .map(|nth| create(Kind::Limit, None, &format!("l{nth}"), "concurrency: { limit: 1 }"))
+        .collect();
+    let book = keeper.change(&changes, "ann", &judged).await.unwrap();
+    let wanted: Vec<_> = (0..MANY).map(|nth| format!("limit l{nth}")).collect();
+    assert_eq!(names(&book), wanted);
+    let entries = keeper.history(None, 1000).await.unwrap();
+    assert_eq!((entries.len(), entries[0].about.as_str()), (1000, wanted[MANY - 1].as_str()));
+    assert!(entries.is_sorted_by_key(|entry| -entry.number));
+
+    // The last to the front moves every other; all but one of three go.
+    let last = &book.pieces[MANY - 1];
+    let mut changes =
+        vec![Change::Move { id: last.id, version: last.version, before: Some(book.pieces[0].id) }];
+    let gone = book.pieces.iter().enumerate().filter(|(nth, _)| nth % 3 != 2);
+    changes.extend(gone.map(|(_, piece)| Change::Delete { id: piece.id, version: piece.version }));
+    let book = keeper.change(&changes, "bob", &judged).await.unwrap();
+    let mut left: Vec<_> = (0..MANY).filter(|nth| nth % 3 == 2).map(|nth| format!("limit l{nth}")).collect();
+    left.rotate_right(1);
+    assert_eq!(names(&book), left);
+    assert_eq!(home.keeper().read().await.unwrap(), book);
 }
 
 async fn nodes_are_known(home: Home) {

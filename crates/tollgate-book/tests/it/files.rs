@@ -80,6 +80,43 @@ async fn switches_change_one_word() {
 }
 
 #[tokio::test]
+async fn the_global_switch_is_turned_whatever_else_is_wrong() {
+    let folder = folder();
+    let (keeper, judged) = (keeper(&folder), judge("", |_| None));
+    let broken = TEXT.replace("limit: 1", "limit: 0");
+    fs::write(folder.join("tollgate.yaml"), &broken).unwrap();
+    let book = keeper.change(&[Change::Switch { enabled: false }], "ann", &judged).await.unwrap();
+    assert!(!book.enabled);
+    let off = broken.replace("# ours", "# ours\nenabled: false");
+    assert_eq!(fs::read_to_string(folder.join("tollgate.yaml")).unwrap(), off);
+    let rule = Change::SwitchRule { route: None, rule: "per-ip".to_owned(), enabled: false };
+    let error = keeper.change(&[Change::Switch { enabled: true }, rule], "ann", &judged).await;
+    assert!(matches!(error, Err(BookError::Wrong(_))), "{error:?}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_hand_writes_meanwhile_is_not_overwritten() {
+    let folder = folder();
+    let (keeper, path) = (keeper(&folder), folder.join("tollgate.yaml"));
+    let book = keeper.read().await.unwrap();
+    let theirs = TEXT.replace("limit: 1", "limit: 8");
+    // After the file was read, before it is written.
+    let meanwhile = |_: &_| {
+        fs::write(&path, &theirs).unwrap();
+        Ok(())
+    };
+    let ours = edit(&book.pieces[0], &TEXT.replace("limit: 1", "limit: 9"));
+    let error = keeper.change(&[ours], "ann", &meanwhile).await;
+    let there_is = keeper.read().await.unwrap().pieces[0].version;
+    let Err(BookError::Stale(stale)) = error else { panic!("{error:?}") };
+    assert_eq!((stale[0].made_on, stale[0].there_is), (book.pieces[0].version, Some(there_is)));
+    assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
 async fn what_would_be_is_worked_out_without_writing() {
     let folder = folder();
     let keeper = keeper(&folder);

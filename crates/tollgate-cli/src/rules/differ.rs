@@ -1,6 +1,6 @@
 //! How a file and a database differ, for a person.
 
-use super::changes::is_it;
+use super::changes::{by_name, is_it};
 use tollgate_book::{Book, Piece};
 use tollgate_rules::pieces::{PieceText, SplitRules, same_text};
 
@@ -10,11 +10,13 @@ pub(super) fn lines(book: &Book, wanted: &SplitRules) -> Vec<String> {
     if book.enabled != wanted.enabled {
         out.push(format!("everything is {}, was {}", on(wanted.enabled), on(book.enabled)));
     }
-    for piece in book.pieces.iter().filter(|piece| wanted.pieces.iter().all(|text| !is_it(piece, text))) {
+    let (first, again) = by_name(book);
+    for piece in first.iter().filter(|piece| wanted.pieces.iter().all(|text| !is_it(piece, text))) {
         out.push(format!("- {}", piece.about()));
     }
+    out.extend(again.iter().map(|piece| format!("- {}, which is there again", piece.about())));
     for text in &wanted.pieces {
-        match book.pieces.iter().find(|piece| is_it(piece, text)) {
+        match first.iter().find(|piece| is_it(piece, text)) {
             None => {
                 out.push(format!("+ {}{}", text.about(), if text.enabled { "" } else { " (off)" }));
                 out.extend(text.text.lines().map(|line| format!("    + {line}")));
@@ -23,7 +25,7 @@ pub(super) fn lines(book: &Book, wanted: &SplitRules) -> Vec<String> {
         }
     }
     let common = |about: &String| wanted.pieces.iter().any(|text| text.about() == *about);
-    let before: Vec<String> = book.pieces.iter().map(Piece::about).filter(common).collect();
+    let before: Vec<String> = first.iter().map(|piece| piece.about()).filter(common).collect();
     let after: Vec<String> =
         wanted.pieces.iter().map(PieceText::about).filter(|about| before.contains(about)).collect();
     if before != after {

@@ -108,7 +108,8 @@ async fn push(args: &PushArgs) -> Result<()> {
         println!("{line}");
     }
     println!("{} has {} pieces now, revision {}", source.name, pushed.pieces.len(), pushed.revision);
-    if revision_of(&text).is_some() {
+    // What came through a pipe is nobody's file.
+    if revision_of(&text).is_some() && path != Path::new("-") {
         let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
         fs::write(path, format!("{}\n{rest}", mark(&pushed, &source.name)))
             .with_context(|| format!("cannot write {name}"))?;

@@ -103,12 +103,14 @@ impl Ledger for AnswerBooks {
             Stood::Within => Outcome::Allow,
             Stood::Over => Outcome::Reject,
             Stood::Shadow => Outcome::Shadow,
+            Stood::Skipped => Outcome::Skip,
+            Stood::Unanswered => Outcome::Error,
         };
         answers.count(outcome);
         match described.stood {
-            Stood::Within if described.hits == 0 => {}
-            Stood::Within => keys.used(described.key, described.hits.into()),
+            Stood::Within if described.hits > 0 => keys.used(described.key, described.hits.into()),
             Stood::Over | Stood::Shadow => keys.refused(described.key),
+            Stood::Within | Stood::Skipped | Stood::Unanswered => {}
         }
     }
 

@@ -1,7 +1,6 @@
 //! What the admin API asks of the program: everything that is open, every key of every limit, and the rules as they are kept.
 
 use super::{opened::Gauges, reload::Followers, state::Tell};
-use crate::file;
 use std::{fs, net::SocketAddr, sync::Arc, time::SystemTime};
 use tollgate::{Charge, Decision, Enter, Key, Status, Store, StoreError};
 use tollgate_admin::{
@@ -56,10 +55,6 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     fn in_force(&self, look: &mut dyn FnMut(&Program, &str)) {
         let revision = self.followers.status.revision();
         look(self.followers.enforcer.edition().program(), &revision);
-    }
-
-    fn variables(&self) -> Vec<(String, String)> {
-        file::variables()
     }
 
     fn key<'a>(&'a self, limit: &'a str, key: Key<'a>, act: KeyAct) -> Doing<'a, Result<Held, KeyError>> {

@@ -169,7 +169,6 @@ impl<S: Enter + Tell + 'static> Following<S> {
         match self.put_in_force(&book) {
             Ok(()) => {
                 self.refused = None;
-                self.followers.status.is_revision(&book.revision);
                 keep(self.source.cache.as_ref(), &book);
                 self.source.book = book;
             }
@@ -177,7 +176,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
                 self.refused = Some(book.revision.clone());
                 // The switch counts whatever else is wrong.
                 if book.enabled != self.source.book.enabled {
-                    let switched = Book { enabled: book.enabled, ..self.source.book.clone() };
+                    let switched = switched(&self.source.book, book.enabled);
                     if self.put_in_force(&switched).is_ok() {
                         self.source.book = switched;
                     }
@@ -192,7 +191,8 @@ impl<S: Enter + Tell + 'static> Following<S> {
             .map_err(|wrong| ("rows of the database have mistakes".to_owned(), wrong))?;
         let patterns = domains::patterns(&self.followers.home, &rules);
         let read = domains::read(&patterns);
-        let adopted = domains::put_in(rules, &patterns, &read).and_then(|rules| self.followers.adopt(rules));
+        let adopted = domains::put_in(rules, &patterns, &read)
+            .and_then(|rules| self.followers.adopt(rules, Some(&book.revision)));
         adopted.map_err(|why| (why, Vec::new()))
     }
 
@@ -232,8 +232,10 @@ impl<S: Enter + Tell + 'static> Following<S> {
             self.refuse(&why, &wrong);
             return Taken::No;
         }
-        // A newer book may have been put in force here meanwhile: the next look takes it again.
-        self.followers.status.is_revision(&self.source.book.revision);
+        // A newer book may have been put in force here meanwhile, and one that was refused may fit now; where it does not, that
+        // is told again.
+        self.refused = None;
+        self.followers.look.notify_one();
         Taken::Yes
     }
 
@@ -271,6 +273,13 @@ impl<S: Enter + Tell + 'static> Following<S> {
             }
         }
     }
+}
+
+/// A book with its switch turned. It is no book that the database has had: by its own revision it is never taken for one.
+fn switched(book: &Book, enabled: bool) -> Book {
+    let of = book.revision.split('+').next().unwrap_or_default();
+    let revision = format!("{of}+{}", if enabled { "on" } else { "off" });
+    Book { revision, enabled, ..book.clone() }
 }
 
 /// What a node calls itself: the machine's name, and the port of its admin listener, or of the first that it has.

@@ -137,6 +137,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             access: access.clone(),
             home: path,
             own,
+            adopting: Mutex::default(),
             look: Notify::new(),
             status: Arc::clone(&status),
         });

@@ -2,7 +2,9 @@
 
 use super::{reload::Followers, state::Tell};
 use crate::{domains, file};
+use std::time::SystemTime;
 use tollgate::Enter;
+use tollgate_admin::{ReloadFailure, State};
 use tollgate_book::{Book, Kind, Wrong, compose};
 use tollgate_rules::RuleFile;
 
@@ -36,18 +38,25 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         let rules = match self.judge(book) {
             Ok(rules) => rules,
             Err(wrong) => {
-                // A hand has broken a row. The switch counts whatever else is wrong.
+                let why = wrong.first().map(ToString::to_string).unwrap_or_default();
+                // A hand has broken something. The switch counts whatever else is wrong.
                 let mut rules = self.enforcer.edition().program().file().clone();
-                if rules.enabled != book.enabled {
-                    rules.enabled = book.enabled;
-                    return self.adopt(rules);
+                if rules.enabled == book.enabled {
+                    return Err(why);
                 }
-                return Err(wrong.first().map(ToString::to_string).unwrap_or_default());
+                let failure = self.status.rules().failure.unwrap_or_else(|| ReloadFailure {
+                    at: SystemTime::now(),
+                    file: self.home.clone(),
+                    why,
+                    mistakes: Vec::new(),
+                });
+                rules.enabled = book.enabled;
+                self.adopt(rules, None)?;
+                self.status.still_fails(&failure);
+                return Ok(());
             }
         };
-        self.adopt(rules)?;
-        self.status.is_revision(&book.revision);
-        Ok(())
+        self.adopt(rules, Some(&book.revision))
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Followers<S: Enter> {
     pub(super) home: PathBuf,
     /// What the node has of its own, where its rules are kept elsewhere.
     pub(super) own: Mutex<String>,
+    /// Held while rules are put in force, which comes one after the other: what is told of them is then what they are.
+    pub(super) adopting: Mutex<()>,
     /// Says to look at once whether the rules have changed.
     pub(super) look: Notify,
     pub(super) status: Arc<Status<S>>,
@@ -64,7 +66,7 @@ impl<S: Enter + Tell + 'static> Followers<S> {
             watched.patterns.clone_from(&patterns);
             read
         };
-        let adopted = domains::put_in(rules, &patterns, &domains).and_then(|rules| self.adopt(rules));
+        let adopted = domains::put_in(rules, &patterns, &domains).and_then(|rules| self.adopt(rules, None));
         if let Err(why) = adopted {
             self.refuse(path, &why, None);
         }
@@ -80,8 +82,9 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         text.clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Puts rules in force, or says why not.
-    pub(super) fn adopt(&self, rules: RuleFile) -> Result<(), String> {
+    /// Puts rules in force, which are this book where that is known; or says why not.
+    pub(super) fn adopt(&self, rules: RuleFile, revision: Option<&str>) -> Result<(), String> {
+        let _one = self.adopting.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.enforcer.edition();
         file::same_frame(now.program().file(), &rules)?;
         let prepared = match &self.gateway {
@@ -100,6 +103,9 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
             let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch, &self.told);
             gateway.adopt(edition, prepared, ledger);
+        }
+        if let Some(revision) = revision {
+            self.status.is_revision(revision);
         }
         self.meters.reloaded();
         let generation = self.status.reloaded();

@@ -145,6 +145,46 @@ fn a_broken_row_changes_nothing_and_is_named() {
 }
 
 #[test]
+fn what_is_undone_beside_the_switch_is_in_force_again() {
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), MARIADB.fresh());
+    push(&folder, &url, &rules(&upstream, 100));
+    let serving = Serving::start(&folder.file("tollgate.yaml", own(&url, "")), &[]);
+    let both = |limit: u32, enabled: u32| {
+        let text = format!("fixed_window: {{ limit: {limit}, window: forever }}");
+        let rows = format!(
+            "START TRANSACTION; UPDATE tollgate_pieces SET text = '{text}' WHERE kind = 'limit'; \
+             UPDATE tollgate_book SET enabled = {enabled}; COMMIT"
+        );
+        MARIADB.sql(&url, &rows);
+    };
+    both(102, 1);
+    becomes(&serving, "102");
+    both(0, 0);
+    becomes(&serving, "none");
+    // Nothing is counted up: everything is as it was.
+    both(102, 1);
+    becomes(&serving, "102");
+    eventually("to be well", || (serving.ready().1["components"]["rules"]["state"] == "well").then_some(()));
+}
+
+#[test]
+fn a_file_that_is_taken_mends_no_row() {
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), MARIADB.fresh());
+    push(&folder, &url, &rules(&upstream, 100));
+    let file = folder.file("tollgate.yaml", own(&url, ""));
+    let serving = Serving::start(&file, &[]);
+    set_limit(&MARIADB, &url, "0");
+    let ailing = || {
+        let told = serving.ready().1["components"]["rules"].to_string();
+        told.contains("limit all: fixed_window.limit").then_some(())
+    };
+    eventually("the failure", ailing);
+    fs::write(&file, own(&url, "").replace("headers: x-ratelimit", "headers: none")).unwrap();
+    becomes(&serving, "none");
+    eventually("the failure again", ailing);
+}
+
+#[test]
 fn a_database_that_stops_takes_no_rule_along() {
     let server = DatabaseServer::postgres();
     let (upstream, folder, url) = (Upstream::ok(), Folder::new(), server.fresh());
@@ -249,7 +289,8 @@ fn a_table_of_another_program_is_limits_and_rules() {
         own(&url, ", table: t_ratelimite_conf").replace("admin:", "http: \"127.0.0.1:0\", admin:"),
         upstream.url()
     );
-    let serving = Serving::start(&folder.file("tollgate.yaml", file), &[]);
+    let file = folder.file("tollgate.yaml", file);
+    let serving = Serving::start(&file, &[]);
     let statuses: Vec<_> = (0..6).map(|_| serving.get("/ibe/AirAvail").status()).collect();
     assert!(statuses.starts_with(&[200, 200, 200]) && statuses.contains(&429), "{statuses:?}");
     let ask = |limit: &str| {
@@ -273,6 +314,19 @@ fn a_table_of_another_program_is_limits_and_rules() {
     assert!(told.contains("row 3 of t_ratelimite_conf (/AirAvail)") && told.contains("row 1 of"), "{told}");
     MARIADB.sql(&url, "UPDATE t_ratelimite_conf SET status = 0 WHERE configId = 1");
     eventually("the other row", || ask("/AirAvail").contains("\"limit\":5").then_some(()));
+
+    // A name that the file has too is refused until the file lets go of it.
+    let text = fs::read_to_string(&file).unwrap();
+    let more = "limits: { /Mine: { fixed_window: { limit: 9, window: forever } } }\n";
+    fs::write(&file, format!("{text}{more}")).unwrap();
+    eventually("the file's own limit", || ask("/Mine").contains("\"limit\":9").then_some(()));
+    MARIADB
+        .sql(&url, "INSERT INTO t_ratelimite_conf (interfaceUrl, rateLimit, status) VALUES ('/Mine', 7, 1)");
+    eventually("the failure", || {
+        serving.ready().1["components"]["rules"].to_string().contains("/Mine").then_some(())
+    });
+    fs::write(&file, &text).unwrap();
+    eventually("the row", || ask("/Mine").contains("\"limit\":7").then_some(()));
 }
 
 /// A request that changes something, and its status and body.

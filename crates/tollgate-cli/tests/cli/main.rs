@@ -27,5 +27,6 @@ mod served;
 mod serving;
 mod spans;
 mod stores;
+mod tls;
 mod top;
 mod traces;

@@ -21,8 +21,14 @@ pub(crate) struct Opened {
 impl Opened {
     /// Serves a file, which names these listeners.
     pub(crate) fn start(file: &str, listeners: &[&str]) -> Self {
+        Self::start_in(&[], file, listeners)
+    }
+
+    /// The same, in an environment that has these besides.
+    pub(crate) fn start_in(environment: &[(&str, &str)], file: &str, listeners: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["serve", "--workers", "2", "--drain-pause", "100ms", "-c", file])
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

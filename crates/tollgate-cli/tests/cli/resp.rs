@@ -1,6 +1,6 @@
 //! `tollgate serve` asked by Redis clients that are nobody's of ours: redis-cli, redis-py, ioredis.
 
-use crate::folder::Folder;
+use crate::{folder::Folder, opened::Opened, served::curl};
 use std::{
     io::{BufRead, BufReader, Write},
     net::SocketAddr,
@@ -128,6 +128,23 @@ fn redis_cli_asks_in_both_protocols() {
     assert!(told.contains("limit key [cost] | limit KEYS n value [value ...] [cost]"), "{told}");
     let piped = redis_cli(&served, &["--pipe"], &"CL.THROTTLE piped 99 1 60\r\n".repeat(500));
     assert!(piped.contains("errors: 0, replies: 500"), "{piped}");
+}
+
+/// A body of HTTP may hold commands: none of them is carried out, and whoever reads the log hears of it.
+#[test]
+fn http_is_closed_and_told() {
+    let folder = Folder::new();
+    let rules = format!("version: 1\nlisten: {{ resp: 127.0.0.1:0 }}\n{RULES}");
+    let opened = Opened::start(&folder.file("tollgate.yaml", rules), &["resp"]);
+    let address = opened.address("resp");
+    let body = "CL.THROTTLE page 15 30 60\nTG.CHECK slow page\n";
+    let url = format!("http://{address}/");
+    let told = curl(&["-s", "-w", "%{http_code}", "--data-binary", body, &url]);
+    assert_eq!(told, "000", "no answer");
+    opened.says("HTTP came to the listener for Redis clients");
+    let mut client = Connection::open(address.port(), Duration::from_secs(30)).unwrap();
+    assert_eq!(client.command(&["EXISTS", "page"]).unwrap().integer(), 0);
+    assert_eq!(client.command(&["TG.CHECK", "slow", "page"]).unwrap().items()[2].integer(), 2);
 }
 
 /// Two servers on one Redis are one: what one has charged the other knows.

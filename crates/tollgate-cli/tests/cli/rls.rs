@@ -7,7 +7,8 @@ use crate::{
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
     os::unix::fs::symlink,
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
@@ -43,18 +44,24 @@ fn folder(domain: &str) -> (Folder, String) {
 }
 
 /// The Python client. Ended when dropped.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     told: BufReader<ChildStdout>,
 }
 
 impl Client {
     fn start(serving: &Serving) -> Self {
+        Self::to(serving.door("grpc"), &[])
+    }
+
+    /// One that asks there, told more as its script says.
+    pub(crate) fn to(address: SocketAddr, more: &[&str]) -> Self {
         let python = envoy_clients().join("bin/python");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/envoy/ask.py");
         let mut child = Command::new(&python)
             .arg(script)
-            .arg(serving.door("grpc").to_string())
+            .arg(address.to_string())
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -75,7 +82,7 @@ impl Client {
     }
 
     /// One hit of a user.
-    fn hit(&mut self, user: &str) -> Value {
+    pub(crate) fn hit(&mut self, user: &str) -> Value {
         self.ask(
             &json!({ "domain": "shop", "descriptors": [{ "entries": [{ "key": "user", "value": user }] }] }),
         )
@@ -157,6 +164,37 @@ fn the_real_envoy_asks_and_does_as_it_is_told() {
     assert_eq!(seen.header("ratelimit-limit"), Some("2"));
     assert_eq!(get(&envoy, "bob").status(), 200);
     assert_eq!(upstream.asked().len(), 3, "what was refused went nowhere");
+}
+
+/// A header may hold any bytes, and a call that fails lets pass: such bytes must not make it fail.
+#[test]
+fn the_real_envoy_asks_about_bytes_that_are_no_text() {
+    let (_folder, rules) = folder(&shop(2));
+    let serving = Serving::start(&rules, &[]);
+    let upstream = Upstream::ok();
+    let envoy = Envoy::start(upstream.address(), serving.door("grpc"), &["failure_mode_deny: true"]);
+    let get = |user: u8| {
+        let mut stream = TcpStream::connect(envoy.address()).unwrap();
+        let request =
+            [b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx-user: ", &[user][..], b"\r\n\r\n"];
+        stream.write_all(&request.concat()).unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).unwrap();
+        String::from_utf8_lossy(&heard[..12]).into_owned()
+    };
+    assert_eq!([0xff; 3].map(get), ["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 429"]);
+    assert_eq!(get(0xfe), "HTTP/1.1 200", "somebody else");
+}
+
+#[test]
+fn with_the_switch_off_descriptors_are_counted_as_skipped() {
+    let (folder, _) = folder(&shop(0));
+    let rules = folder.file("tollgate.yaml", format!("{RULES}enabled: false\n"));
+    let serving = Serving::start(&rules, &[]);
+    assert_eq!(Client::start(&serving).hit("alice")["overallCode"], "OK");
+    let counted = serving::get(serving.admin, "/metrics").text();
+    let series = r#"tollgate_answers_total{door="grpc",limit="shop.user",outcome="skip"} 1"#;
+    assert!(counted.lines().any(|line| line == series), "{counted}");
 }
 
 #[test]

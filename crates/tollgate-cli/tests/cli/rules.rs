@@ -2,6 +2,7 @@
 
 use crate::{folder::Folder, replay::tollgate};
 use std::fs;
+use tollgate_book::{Change, Keeper, Kind, SqlKeeper};
 
 const RULES: &str = "\
 enabled: true
@@ -168,6 +169,63 @@ fn what_cannot_be_pushed_changes_nothing() {
     exit code 1
     "#);
     assert!(told(&folder, &["rules", "diff", "-c", &file]).contains("have the same rules"));
+}
+
+#[test]
+fn what_a_hand_broke_is_pushed_whole_again() {
+    let folder = Folder::new();
+    let file = folder.file("tollgate.yaml", format!("{}{RULES}", own(&folder)));
+    assert!(told(&folder, &["rules", "push", "-c", &file]).ends_with("exit code 0"));
+    let create = |kind: Kind, route: Option<&str>, name: &str, text: &str| Change::Create {
+        kind,
+        route: route.map(str::to_owned),
+        name: name.to_owned(),
+        text: text.to_owned(),
+        enabled: true,
+        before: None,
+    };
+    let rule = "limits: [ { use: login, key: [] } ]";
+    let rows = [
+        create(Kind::Rule, Some("gone"), "orphan", rule),
+        create(Kind::Limit, None, "login", "sliding_log: { limit: 9, window: 1m }"),
+        create(Kind::Route, None, "app", "upstream: app"),
+        create(Kind::Rule, Some("app"), "login", rule),
+        create(Kind::Rule, None, "per-ip", rule),
+    ];
+    // As a hand does, without asking whether they are rules.
+    let keeper = SqlKeeper::at(&format!("sqlite://{}", folder.path().join("rules.db").display())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(keeper.change(&rows, "hand", &|_| Ok(()))).unwrap();
+    insta::assert_snapshot!(told(&folder, &["rules", "push", "--force", "-c", &file]), @r#"
+    - rule gone/orphan
+    - limit login, which is there again
+    - rule per-ip, which is there again
+    - rule app/login, which is there again
+    - route app, which is there again
+    sqlite://DIR/rules.db has 6 pieces now
+    now take `enabled`, `limits`, `upstreams`, `everywhere` and `routes` out of DIR/tollgate.yaml
+    exit code 0
+    "#);
+    assert!(told(&folder, &["rules", "diff", "-c", &file]).contains("have the same rules"));
+
+    // A route that nobody wants, twice, takes its rules along all the same.
+    runtime.block_on(keeper.change(&rows[2..4], "hand", &|_| Ok(()))).unwrap();
+    let fewer = folder.file("fewer.yaml", format!("version: 1\n{}", RULES.split("routes:").next().unwrap()));
+    let pushed = told(&folder, &["rules", "push", "--force", "-c", &file, &fewer]);
+    assert!(pushed.contains("has 4 pieces now") && pushed.ends_with("exit code 0"), "{pushed}");
+}
+
+#[test]
+fn a_push_from_a_pipe_writes_no_file() {
+    let folder = Folder::new();
+    let file = folder.file("tollgate.yaml", format!("{}{RULES}", own(&folder)));
+    assert!(told(&folder, &["rules", "push", "-c", &file]).ends_with("exit code 0"));
+    let pulled = String::from_utf8(tollgate(&["rules", "pull", "-c", &file], "").stdout).unwrap();
+    let pushed = tollgate(&["rules", "push", "-c", &file, "-"], &pulled.replace("limit: 5", "limit: 6"));
+    assert!(pushed.status.success(), "{pushed:?}");
+    assert!(!fs::exists("-").unwrap());
+    let now = told(&folder, &["rules", "pull", "-c", &file]);
+    assert!(now.contains("limit: 6"), "{now}");
 }
 
 #[test]

@@ -88,6 +88,12 @@ pub(crate) async fn forward_lines(
         let sent = match line {
             Ok(Line::Http1(connection)) => sending.http1(connection, server, upstream.timeout()).await,
             Ok(Line::Http2(sender)) => Box::pin(sending.http2(sender, server, upstream.timeout())).await,
+            // Another server may do it; that this one does not says nothing of its health.
+            Err(ConnectError::NoUpgrades) => {
+                tried.push(index);
+                last.get_or_insert(no_connection(server, ConnectError::NoUpgrades));
+                continue;
+            }
             Err(error) => {
                 let error = no_connection(server, error);
                 server.health.not_connected(&server.url.text, &error);
@@ -226,6 +232,10 @@ fn no_connection(server: &Server, error: ConnectError) -> ForwardError {
     match error {
         ConnectError::Timeout => ForwardError::ConnectTimeout { server },
         ConnectError::Failed(reason) => ForwardError::Connect { server, reason },
+        ConnectError::NoUpgrades => ForwardError::Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            reason: "the server for this request takes no upgrades",
+        },
     }
 }
 

@@ -5,7 +5,8 @@ use super::{
     h1,
     handler::{Flight, Handler},
     presence::{Presence, Verdict},
-    settings::{Limits, Settings},
+    settings::{Limits, MOST_HEADERS, Settings},
+    taking::{Streams, Telling},
 };
 use crate::{
     body::Body,
@@ -16,13 +17,13 @@ use crate::{
     timer::Deadline,
 };
 use bytes::BytesMut;
-use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::{
     body::{Body as _, Incoming},
     server::conn::http2,
     service::service_fn,
 };
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
     convert::Infallible,
     future::poll_fn,
@@ -81,8 +82,10 @@ pub(super) async fn serve<H: Handler>(
             let visit = visit.clone();
             async move {
                 let limits = &visit.serving.settings.limits;
-                let request = request.map(|body| RequestBody::http2(body, limits.body, limits.body_timeout));
-                Ok::<_, Infallible>(unpacked(answer(&visit, request).await))
+                let mut request =
+                    request.map(|body| RequestBody::http2(body, limits.body, limits.body_timeout));
+                join_cookies(request.headers_mut());
+                Ok::<_, Infallible>(unpacked(answer(&visit, request).await).map(Telling::new))
             }
         });
         let builder = http2_builder(&serving.settings);
@@ -94,8 +97,8 @@ pub(super) async fn serve<H: Handler>(
     }
 }
 
-fn http2_builder(settings: &Settings) -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+fn http2_builder(settings: &Settings) -> http2::Builder<Streams> {
+    let mut builder = http2::Builder::new(Streams(settings.limits.write_timeout));
     let head = u32::try_from(settings.limits.head).unwrap_or(u32::MAX);
     builder
         .timer(TokioTimer::new())
@@ -109,6 +112,16 @@ fn http2_builder(settings: &Settings) -> http2::Builder<TokioExecutor> {
         .keep_alive_interval(settings.http2.keep_alive)
         .keep_alive_timeout(Duration::from_secs(20));
     builder
+}
+
+/// HTTP/2 lets a client send each cookie by itself. Whoever comes after is to find one line of them (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let lines: Vec<_> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if lines.len() > 1
+        && let Ok(line) = HeaderValue::from_bytes(&lines.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, line);
+    }
 }
 
 /// TLS, and the first bytes in clear, which say which HTTP it is.
@@ -271,6 +284,11 @@ fn check(request: &Request<RequestBody>, limits: &Limits) -> Result<(), (StatusC
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > limits.target {
         return Err((StatusCode::URI_TOO_LONG, "the request's target is longer than allowed"));
+    }
+    // A head of HTTP/1.1 has been refused before.
+    if request.headers().len() > MOST_HEADERS {
+        let why = "the request has more headers than allowed";
+        return Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
     }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());

@@ -10,6 +10,7 @@ mod h1;
 mod handler;
 mod presence;
 mod settings;
+mod taking;
 mod tls;
 
 pub(crate) use gate::Gate;

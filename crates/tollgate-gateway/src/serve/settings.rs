@@ -48,6 +48,9 @@ impl fmt::Debug for Settings {
     }
 }
 
+/// Headers of a request.
+pub(super) const MOST_HEADERS: usize = 100;
+
 /// What a client may send, and how slowly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,7 +67,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How long a client may be silent in the middle of a body that is waited for (408).
     pub body_timeout: Duration,
-    /// How long a client may take nothing of an answer; then the connection is closed.
+    /// How long a client may take nothing of an answer; then the connection is closed, or over HTTP/2 the answer's stream
+    /// reset.
     pub write_timeout: Duration,
 }
 

@@ -5,7 +5,7 @@
 //! Certificates are checked against the system's roots, which are read once.
 
 use super::{stream::Stream, url::ServerUrl};
-use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use rustls::{AlertDescription, ClientConfig, RootCertStore, pki_types::ServerName};
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -20,6 +20,14 @@ use tokio_rustls::TlsConnector;
 pub(crate) enum ConnectError {
     Timeout,
     Failed(String),
+    /// An upgrade is asked of a server that speaks HTTP/2 only, which has none. The server is well.
+    NoUpgrades,
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
 }
 
 /// What TLS may be agreed on.
@@ -78,7 +86,7 @@ impl Tls {
 
 /// A connection in clear.
 pub(crate) async fn plain(url: &ServerUrl, within: Duration) -> Result<Stream, ConnectError> {
-    bounded(within, async { tcp(url).await.map(Stream::Plain) }).await
+    bounded(within, async { Ok(Stream::Plain(tcp(url).await?)) }).await
 }
 
 /// A connection over TLS, and what was agreed on.
@@ -92,7 +100,11 @@ pub(crate) async fn tls(
         let socket = tcp(url).await?;
         let name = ServerName::try_from(url.host.clone()).map_err(io::Error::other)?;
         let config = if offer == Offer::Both { &tls.both } else { &tls.http1 };
-        let stream = TlsConnector::from(config.clone()).connect(name, socket).await?;
+        let connected = TlsConnector::from(config.clone()).connect(name, socket).await;
+        let stream = connected.map_err(|error| match offer {
+            Offer::Http1 if is_spoken_otherwise(&error) => ConnectError::NoUpgrades,
+            _ => error.into(),
+        })?;
         let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let version = if agreed { Version::Http2 } else { Version::Http1 };
         Ok((Stream::Tls(Box::new(stream)), version))
@@ -102,13 +114,15 @@ pub(crate) async fn tls(
 
 async fn bounded<T>(
     within: Duration,
-    connecting: impl Future<Output = io::Result<T>>,
+    connecting: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
-    match tokio::time::timeout(within, connecting).await {
-        Ok(Ok(made)) => Ok(made),
-        Ok(Err(error)) => Err(ConnectError::Failed(error.to_string())),
-        Err(_) => Err(ConnectError::Timeout),
-    }
+    tokio::time::timeout(within, connecting).await.unwrap_or(Err(ConnectError::Timeout))
+}
+
+/// Whether the server speaks nothing of what it was offered.
+fn is_spoken_otherwise(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(error, Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
 }
 
 async fn tcp(url: &ServerUrl) -> io::Result<TcpStream> {

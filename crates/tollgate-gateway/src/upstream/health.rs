@@ -17,7 +17,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -26,12 +26,12 @@ use tokio::time::Instant;
 const SET_ASIDE_AFTER: u32 = 3;
 const SET_ASIDE_FOR: Duration = Duration::from_secs(10);
 
+/// What requests found.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     failures: AtomicU32,
     /// Until when it is set aside, in milliseconds of this process; 0 if it is not.
     aside_until: AtomicU64,
-    unwell: AtomicBool,
 }
 
 impl Health {
@@ -54,22 +54,13 @@ impl Health {
         }
     }
 
-    /// Whether it is well as far as anybody knows: the last connection was made, and it does not say otherwise.
+    /// Whether the last connection was made, and it is not set aside.
     pub(crate) fn is_reached(&self) -> bool {
-        self.is_well() && self.failures.load(Relaxed) == 0
+        self.failures.load(Relaxed) == 0 && !self.is_aside()
     }
 
-    /// Whether it is to get requests.
-    pub(crate) fn is_well(&self) -> bool {
-        !self.unwell.load(Relaxed) && !self.is_aside()
-    }
-
-    /// Whether it may get requests if nobody is well.
-    pub(crate) fn may_be_tried(&self) -> bool {
-        !self.unwell.load(Relaxed)
-    }
-
-    fn is_aside(&self) -> bool {
+    /// Whether it is to get requests only if nobody else can.
+    pub(crate) fn is_aside(&self) -> bool {
         let until = self.aside_until.load(Relaxed);
         until != 0 && millis() < until
     }
@@ -99,15 +90,17 @@ pub(super) async fn check(upstream: Weak<Upstream>, index: usize, settings: Heal
         } else {
             (good, bad) = (0, bad + 1);
         }
-        let unwell = server.health.unwell.load(Relaxed);
+        let Some(told) = upstream.upgrade() else { return };
+        let unwell = told.unwell[index].load(Relaxed);
         if !unwell && bad >= settings.unhealthy_after {
             tracing::warn!(server = server.url.text, "is not well: gets no more requests");
-            server.health.unwell.store(true, Relaxed);
+            told.unwell[index].store(true, Relaxed);
         } else if unwell && good >= settings.healthy_after {
             tracing::info!(server = server.url.text, "is well again: gets requests");
-            server.health.unwell.store(false, Relaxed);
+            told.unwell[index].store(false, Relaxed);
             server.health.connected(&server.url.text);
         }
+        drop(told);
         tokio::time::sleep(settings.every).await;
     }
 }

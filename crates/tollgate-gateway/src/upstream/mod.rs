@@ -1,7 +1,8 @@
 //! Where requests go: servers with weights, connections that are kept, and who is well.
 //!
 //! An upstream is replaced, never changed: requests under way keep the old one until they are done. A server that stays
-//! the same goes over to the new one with its connections and its health.
+//! the same goes over to the new one with its connections and what requests found of it; and with what checks found, if they
+//! ask the same as before.
 
 mod balance;
 pub(crate) mod connect;
@@ -21,7 +22,10 @@ use connect::Tls;
 use server::Server;
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 use tokio::task::AbortHandle;
@@ -32,6 +36,9 @@ pub(crate) use url::Speaks;
 pub struct Upstream {
     settings: UpstreamSettings,
     servers: Box<[Arc<Server>]>,
+    /// Which of them the checks found not to be well. No part of a server: it is said by this upstream's checks, and a late
+    /// word of those before it is to reach nobody.
+    unwell: Box<[AtomicBool]>,
     turns: Turns,
     /// Roots of one's own; the system's otherwise.
     tls: Option<Tls>,
@@ -58,7 +65,7 @@ impl Upstream {
     /// # Errors
     /// Where the settings cannot be used.
     pub fn new(settings: UpstreamSettings) -> Result<Arc<Self>, UpstreamError> {
-        Self::build(settings, &[], None)
+        Self::build(settings, None, None)
     }
 
     /// As `new`, with TLS trusting `roots` alone (DER), for servers with certificates of one's own.
@@ -74,20 +81,21 @@ impl Upstream {
             store.add(root.into()).map_err(|error| UpstreamError::Tls { reason: error.to_string() })?;
         }
         let tls = Tls::with_roots(store).map_err(|reason| UpstreamError::Tls { reason })?;
-        Self::build(settings, &[], Some(tls))
+        Self::build(settings, None, Some(tls))
     }
 
-    /// The upstream that takes the place of `old`: servers that stay keep their connections and their health.
+    /// The upstream that takes the place of `old`: servers that stay keep their connections and their health; what checks
+    /// found only if they stay as they are.
     ///
     /// # Errors
     /// Where the settings cannot be used; `old` goes on then.
     pub fn replace(old: &Self, settings: UpstreamSettings) -> Result<Arc<Self>, UpstreamError> {
-        Self::build(settings, &old.servers, old.tls.clone())
+        Self::build(settings, Some(old), old.tls.clone())
     }
 
     fn build(
         settings: UpstreamSettings,
-        old: &[Arc<Server>],
+        old: Option<&Self>,
         tls: Option<Tls>,
     ) -> Result<Arc<Self>, UpstreamError> {
         let upstream = || settings.name.clone();
@@ -96,6 +104,7 @@ impl Upstream {
         }
         check_health(&settings)?;
         let mut servers = Vec::with_capacity(settings.servers.len());
+        let mut unwell = Vec::with_capacity(settings.servers.len());
         for server in &settings.servers {
             if server.weight == 0 {
                 return Err(UpstreamError::ZeroWeight { upstream: upstream(), url: server.url.clone() });
@@ -105,8 +114,11 @@ impl Upstream {
                 url: server.url.clone(),
                 reason,
             })?;
-            if let Some(same) = old.iter().find(|old| old.fits(&url, &settings)) {
-                servers.push(same.clone());
+            let same = |old: &Self| old.servers.iter().position(|server| server.fits(&url, &settings));
+            if let Some((old, at)) = old.and_then(|old| Some((old, same(old)?))) {
+                servers.push(old.servers[at].clone());
+                let checked_alike = old.settings.health == settings.health;
+                unwell.push(AtomicBool::new(checked_alike && old.unwell[at].load(Relaxed)));
                 continue;
             }
             let tls = match (&tls, url.speaks) {
@@ -115,9 +127,11 @@ impl Upstream {
                 (None, Speaks::Tls) => Some(Tls::system().map_err(|reason| UpstreamError::Tls { reason })?),
             };
             servers.push(Server::new(url, tls, &settings));
+            unwell.push(AtomicBool::new(false));
         }
         let turns = Turns::new(settings.servers.iter().map(|server| server.weight));
-        Ok(Arc::new(Self { settings, servers: servers.into(), turns, tls, checks: Mutex::default() }))
+        let (servers, unwell) = (servers.into(), unwell.into());
+        Ok(Arc::new(Self { settings, servers, unwell, turns, tls, checks: Mutex::default() }))
     }
 
     /// Asks the servers if they are well, as the settings say, until this upstream is dropped. Once is enough.
@@ -147,11 +161,13 @@ impl Upstream {
 
     /// Its servers as they are now.
     pub fn servers(&self) -> impl Iterator<Item = ServerState> + '_ {
-        self.servers.iter().zip(&self.settings.servers).map(|(server, settings)| ServerState {
-            url: settings.url.clone(),
-            weight: settings.weight,
-            healthy: server.health.is_reached(),
-            idle: server.idle(),
+        self.servers.iter().zip(&self.settings.servers).enumerate().map(|(i, (server, settings))| {
+            ServerState {
+                url: settings.url.clone(),
+                weight: settings.weight,
+                healthy: self.may_be_tried(i) && server.health.is_reached(),
+                idle: server.idle(),
+            }
         })
     }
 
@@ -162,12 +178,17 @@ impl Upstream {
     /// The server whose turn it is, apart from those `tried` already: of those that are well, else of those that are
     /// only set aside.
     pub(crate) fn choose(&self, tried: &[usize]) -> Option<(usize, &Arc<Server>)> {
-        let fresh = |i: usize| !tried.contains(&i);
+        let may = |i: usize| !tried.contains(&i) && self.may_be_tried(i);
         let chosen = self
             .turns
-            .next(|i| fresh(i) && self.servers[i].health.is_well())
-            .or_else(|| self.turns.next(|i| fresh(i) && self.servers[i].health.may_be_tried()))?;
+            .next(|i| may(i) && !self.servers[i].health.is_aside())
+            .or_else(|| self.turns.next(may))?;
         Some((chosen, &self.servers[chosen]))
+    }
+
+    /// Whether a server may get requests if no other can.
+    fn may_be_tried(&self, server: usize) -> bool {
+        !self.unwell[server].load(Relaxed)
     }
 }
 

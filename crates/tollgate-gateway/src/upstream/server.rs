@@ -119,9 +119,7 @@ impl Server {
                 let stream = connect::plain(&self.url, self.connect_timeout).await?;
                 Ok(Line::Http1(Connection::new(stream)))
             }
-            (Speaks::Http2, _) if offer == Offer::Http1 => {
-                Err(ConnectError::Failed("speaks HTTP/2 only, which has no upgrades".to_owned()))
-            }
+            (Speaks::Http2, _) if offer == Offer::Http1 => Err(ConnectError::NoUpgrades),
             (Speaks::Http2, _) => self.shared(None).await,
             (Speaks::Tls, Some(tls)) if offer == Offer::Both => self.shared(Some(tls)).await,
             (Speaks::Tls, Some(tls)) => {

@@ -1,7 +1,8 @@
 //! HTTP/2 on either side.
 
 use crate::stage::{
-    Origin, PATIENCE, connect, gateway, gateway_with, get, raw, settings, status, until, upstream,
+    Origin, PATIENCE, connect, gateway, gateway_with, get, raw, read_head, scripted, settings, status, until,
+    upstream,
 };
 use bytes::Bytes;
 use http::{Request, Version};
@@ -12,8 +13,22 @@ use std::{net::SocketAddr, sync::atomic::Ordering::SeqCst, time::Duration};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 async fn client(address: SocketAddr) -> http2::SendRequest<Full<Bytes>> {
+    client_with(address, http2::Builder::new(TokioExecutor::new())).await
+}
+
+/// One that takes so many bytes of an answer, and as many again for those it has read.
+async fn client_with_window(address: SocketAddr, bytes: u32) -> http2::SendRequest<Full<Bytes>> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(bytes);
+    client_with(address, builder).await
+}
+
+async fn client_with(
+    address: SocketAddr,
+    builder: http2::Builder<TokioExecutor>,
+) -> http2::SendRequest<Full<Bytes>> {
     let io = TokioIo::new(connect(address).await);
-    let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.expect("HTTP/2");
+    let (sender, connection) = builder.handshake(io).await.expect("HTTP/2");
     tokio::spawn(connection);
     sender
 }
@@ -112,6 +127,65 @@ async fn a_drain_says_goodbye() {
     assert!(sender.ready().await.is_err() || sender.send_request(request("/", "")).await.is_err());
 }
 
+/// A client that opens no window leaves its socket writable: the answer waits all the same, and holds what it holds.
+#[tokio::test]
+async fn streams_of_which_nothing_is_taken_are_reset() {
+    let origin = Origin::start("a").await;
+    let mut settings = settings();
+    settings.limits.write_timeout = Duration::from_millis(300);
+    let gateway = gateway_with(settings, upstream(&[origin.url()]));
+    let mut sender = client_with_window(gateway.local_addr(), 0).await;
+    let mut answers = Vec::new();
+    for _ in 0..10 {
+        answers.push(sender.send_request(request("/bytes/1000000", "")).await.expect("an answer"));
+    }
+    for answer in answers {
+        let body = tokio::time::timeout(PATIENCE, answer.into_body().collect()).await.expect("an end");
+        assert!(body.is_err(), "a body without a window");
+    }
+    until("all are let go", || gateway.gauges().in_flight == 0).await;
+    let answer = sender.send_request(request("/length", "")).await.expect("the connection goes on");
+    assert_eq!(answer.status().as_u16(), 200);
+    assert_eq!(gateway.gauges().connections, 1);
+}
+
+#[tokio::test]
+async fn who_takes_a_little_now_and_then_gets_everything() {
+    const SIZE: usize = 100_000;
+    let origin = Origin::start("a").await;
+    let mut settings = settings();
+    settings.limits.write_timeout = Duration::from_secs(2);
+    let gateway = gateway_with(settings, upstream(&[origin.url()]));
+    let mut sender = client_with_window(gateway.local_addr(), 1_000).await;
+    let answer = sender.send_request(request(&format!("/bytes/{SIZE}"), "")).await.expect("an answer");
+    let (mut body, mut read) = (answer.into_body(), 0);
+    while let Some(frame) = body.frame().await {
+        read += frame.expect("the next bytes").data_ref().map_or(0, Bytes::len);
+        // Twice as long as nothing may be taken, for less than the gateway reads at once.
+        if read < SIZE / 6 {
+            tokio::time::sleep(Duration::from_millis(120)).await;
+        }
+    }
+    assert_eq!(read, SIZE);
+}
+
+#[tokio::test]
+async fn an_answer_that_has_nothing_to_send_may_rest() {
+    let address = scripted(|mut socket, _| async move {
+        read_head(&mut socket).await;
+        let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let _ = socket.write_all(b"later").await;
+    })
+    .await;
+    let mut settings = settings();
+    settings.limits.write_timeout = Duration::from_millis(200);
+    let gateway = gateway_with(settings, upstream(&[format!("http://{address}")]));
+    let mut sender = client(gateway.local_addr()).await;
+    let answer = sender.send_request(request("/", "")).await.expect("an answer");
+    assert_eq!(answer.into_body().collect().await.expect("all of it").to_bytes(), "firstlater");
+}
+
 /// A frame: length, kind, flags, stream, payload.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
@@ -157,4 +231,37 @@ async fn large_heads_are_refused() {
         Err(error) => assert!(!error.is_canceled(), "{error}"),
     }
     assert_eq!(origin.requests.load(SeqCst), 0);
+}
+
+#[tokio::test]
+async fn heads_of_many_headers_are_refused() {
+    let origin = Origin::start("a").await;
+    let gateway = gateway(&[origin.url()]);
+    let mut sender = client(gateway.local_addr()).await;
+    for (many, expected) in [(90, 200), (101, 431)] {
+        let mut request = request("/", "");
+        for i in 0..many {
+            let name = http::HeaderName::try_from(format!("x-{i}")).expect("a name");
+            request.headers_mut().insert(name, http::HeaderValue::from_static("y"));
+        }
+        let answer = sender.send_request(request).await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), expected, "{many}");
+    }
+    assert_eq!(origin.requests.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn cookies_that_come_one_by_one_are_one_line() {
+    let origin = Origin::start("a").await;
+    let gateway = gateway(&[origin.url()]);
+    let mut sender = client(gateway.local_addr()).await;
+    let mut request = request("/headers", "");
+    for i in 0..150 {
+        let cookie = http::HeaderValue::try_from(format!("c{i}={i}")).expect("a cookie");
+        request.headers_mut().append(http::header::COOKIE, cookie);
+    }
+    let answer = sender.send_request(request).await.expect("an answer");
+    let head = answer.into_body().collect().await.expect("a body").to_bytes();
+    let head = String::from_utf8_lossy(&head).into_owned();
+    assert!(head.contains("cookie: c0=0; c1=1; c2=2;") && head.contains("; c149=149\n"), "{head}");
 }

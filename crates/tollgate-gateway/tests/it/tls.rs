@@ -2,13 +2,16 @@
 
 use crate::stage::{Origin, PATIENCE, connect, gateway_with, serve, settings, status, upstream};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
-use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig,
+    pki_types::{PrivateKeyDer, ServerName},
+};
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
 use tollgate_gateway::{ServerSettings, Settings, Upstream, UpstreamSettings};
 use tollgate_net::TlsFiles;
 
@@ -121,4 +124,38 @@ async fn upstreams_over_tls() {
         Upstream::with_roots(of_outer, [self::pair("localhost").cert.der().to_vec()]).expect("good settings");
     let outer = serve(settings(), crate::stage::Forwarding(stranger));
     assert_eq!(status(&crate::stage::get(outer.local_addr(), "/").await), 502);
+}
+
+/// A server that speaks HTTP/2 only has no upgrades, and is well all the same.
+#[tokio::test]
+async fn an_upgrade_that_a_server_over_tls_does_not_take_is_not_its_failure() {
+    let pair = pair("localhost");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).expect("a key");
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![pair.cert.der().clone()], key)
+        .expect("a certificate");
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let address = crate::stage::scripted(move |socket, _| {
+        let acceptor = acceptor.clone();
+        async move {
+            assert!(acceptor.accept(socket).await.is_err(), "they agree on nothing");
+        }
+    })
+    .await;
+    let url = format!("https://localhost:{}", address.port());
+    let of_upstream = UpstreamSettings::new("only", vec![ServerSettings::new(url)]);
+    let upstream = Upstream::with_roots(of_upstream, [pair.cert.der().to_vec()]).expect("good settings");
+    let gateway = gateway_with(settings(), upstream.clone());
+    for _ in 0..5 {
+        let request =
+            b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n";
+        let answer = crate::stage::raw(gateway.local_addr(), request).await;
+        assert_eq!(status(&answer), 501, "{answer}");
+    }
+    assert!(upstream.servers().all(|server| server.healthy));
 }

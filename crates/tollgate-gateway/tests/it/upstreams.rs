@@ -46,6 +46,24 @@ async fn a_server_that_cannot_be_reached_is_passed_over() {
     assert_eq!(states, [false, true]);
 }
 
+/// What a client asks for is no reason to think ill of a server.
+#[tokio::test]
+async fn an_upgrade_that_a_server_does_not_take_is_not_its_failure() {
+    let origin = Origin::start("a").await;
+    let servers = upstream(&[format!("h2c://{}", origin.address)]);
+    let gateway = gateway_with(settings(), servers.clone());
+    for _ in 0..5 {
+        let answer = raw(
+            gateway.local_addr(),
+            b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n",
+        )
+        .await;
+        assert_eq!(status(&answer), 501, "{answer}");
+    }
+    assert!(servers.servers().all(|server| server.healthy));
+    assert_eq!(body(&get(gateway.local_addr(), "/").await), "a");
+}
+
 #[tokio::test]
 async fn failures_say_which_and_nothing_of_the_inside() {
     let cases: [(&str, u16); 6] = [

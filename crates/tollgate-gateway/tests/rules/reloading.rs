@@ -185,6 +185,17 @@ fn a_file_that_cannot_be_kept_changes_nothing() {
     assert_eq!(stage.times(2, &get("/")), [200, 429]);
 }
 
+/// Asks the servers if they are well, until it is dropped.
+fn checking(stage: &Stage) -> tokio::runtime::Runtime {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    stage.gateway.start_checks(runtime.handle());
+    runtime
+}
+
 /// Servers are asked if they are well, also after the rules were changed.
 #[test]
 fn health_is_checked_through_reloads() {
@@ -194,18 +205,38 @@ fn health_is_checked_through_reloads() {
         up.url()
     );
     let (stage, _) = Stage::still(&rules);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    stage.gateway.start_checks(runtime.handle());
+    let _runtime = checking(&stage);
     for _ in 0..3 {
         let asked = up.asked().len();
         eventually("a few checks", || (up.asked().len() > asked + 3).then_some(()));
         stage.reload(&rules);
     }
     assert!(up.asked().iter().all(|asked| asked.target == "/well"));
+}
+
+/// Checks that ask for what is not there take every server out. Without them, or with others, the servers are back at once:
+/// nobody would ever say otherwise.
+#[test]
+fn what_other_checks_found_is_forgotten() {
+    let up = testkit::Upstream::by_query();
+    let rules = |health: &str| {
+        let server = up.url();
+        format!(
+            "upstreams: {{ up: {{ servers: [ \"{server}\" ]{health} }} }}\nroutes: [ {{ name: r, upstream: up }} ]"
+        )
+    };
+    let wrong = rules(", health: { path: \"/?status=404\", every: 50ms, unhealthy_after: 1 }");
+    let (stage, _) = Stage::still(&wrong);
+    let _runtime = checking(&stage);
+    for right in [rules(""), rules(", health: { path: /, every: 1h }")] {
+        eventually("every server to be out", || (stage.get("/").status() == 503).then_some(()));
+        stage.reload(&wrong);
+        assert_eq!(stage.get("/").status(), 503, "the same checks go on");
+        stage.reload(&right);
+        assert_eq!(stage.times(20, &get("/")), [200; 20]);
+        assert!(stage.gateway.upstreams().iter().all(|up| up.servers().all(|server| server.healthy)));
+        stage.reload(&wrong);
+    }
 }
 
 /// Requests under way end by the rules they began with, and give back what they hold.

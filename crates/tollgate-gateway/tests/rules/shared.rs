@@ -72,6 +72,30 @@ fn two_gateways_share_slots() {
     eventually("a slot to be back", || (other.get("/").status() == 200).then_some(()));
 }
 
+/// A limit on Redis is known by its name: whatever else becomes of it, it keeps what was consumed.
+#[test]
+fn a_limit_is_the_same_through_changes_of_the_file() {
+    let redis = RedisServer::start();
+    let rules = |limit: u32, room: &str| {
+        format!("limits: {{ all: {{ fixed_window: {{ limit: {limit}, window: 5000d }}{room} }} }}\n")
+            + &one_rule("limits: [ { use: all, key: [] } ], on_failure: closed")
+    };
+    let stage = patient(&redis, &rules(3, ""));
+    assert_eq!(stage.times(2, &get("/")), [200, 200]);
+    // Room is for keys in memory, which there are none of.
+    stage.reload(&rules(4, ", max_keys: 10"));
+    stage.reload(&rules(5, ", max_keys: 10"));
+    stage.reload(&rules(5, ", max_keys: 20"));
+    assert_eq!(stage.times(2, &get("/")), [200, 200]);
+    // It goes and comes back while somebody is still held by the rules that had it.
+    let held = stage.enforcer.edition();
+    stage.reload("routes: [ { name: all, upstream: up } ]");
+    stage.reload(&rules(6, ""));
+    assert_eq!(stage.times(3, &get("/")), [200, 200, 429]);
+    drop(held);
+    assert_eq!(stage.get("/").status(), 429);
+}
+
 /// The pace is waited for, room is not: as in memory.
 #[test]
 fn two_gateways_share_a_queue() {

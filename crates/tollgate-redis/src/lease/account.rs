@@ -114,13 +114,18 @@ impl Account {
     /// Sets `cost` aside if leases cover it, beside what is set aside already.
     #[inline]
     pub(super) fn claim(&mut self, now: Time, cost: u32) -> bool {
-        let claimed = self.claimed.saturating_add(cost);
-        // To ask for nothing is to ask how it stands, which is known while a lease is held.
-        let covers = self.left(now) >= claimed && (cost > 0 || self.holds_live(now));
+        let covers = self.covers(now, cost);
         if covers {
-            self.claimed = claimed;
+            self.claimed = self.claimed.saturating_add(cost);
         }
         covers
+    }
+
+    /// Whether leases cover `cost`, beside what is set aside.
+    #[inline]
+    pub(super) fn covers(&self, now: Time, cost: u32) -> bool {
+        // To ask for nothing is to ask how it stands, which is known while a lease is held.
+        self.left(now) >= self.claimed.saturating_add(cost) && (cost > 0 || self.holds_live(now))
     }
 
     /// Spends what was set aside, the lease that ends first before the other. Says whether a renewal is due.
@@ -155,9 +160,13 @@ impl Account {
         self.claimed = 0;
     }
 
-    /// When the refusal that is remembered ends, if it covers `cost`.
+    /// When the refusal that is remembered ends, if it covers `cost`. A larger cost than the one that was refused has to wait
+    /// at least as long.
     pub(super) fn refuses(&self, now: Time, cost: u32, terms: &Terms) -> Option<Retry> {
         let refusal = self.refusal.filter(|it| cost > 0 && cost >= it.cost)?;
+        if self.known.is_some_and(|known| cost > known.limit) {
+            return Some(Retry::Never);
+        }
         if now < refusal.until {
             return Some(refusal.retry.map_or(Retry::Never, |at| Retry::After(at - now)));
         }

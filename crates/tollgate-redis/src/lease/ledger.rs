@@ -89,6 +89,12 @@ impl Ledger {
         refused.filter(|_| known).map_or(Local::Ask, Local::Deny)
     }
 
+    /// How one of the needs of a set that was refused here is refused itself, if it is.
+    pub(crate) fn refusal(&self, now: Time, need: &Need) -> Option<Retry> {
+        let account = self.accounts.get(*self.places.get(&need.bucket)?)?;
+        if account.covers(now, need.cost) { None } else { account.refuses(now, need.cost, &self.terms) }
+    }
+
     /// Spends a part of what is left of a bucket's leases for somebody who will use it by and by: how much, and until when. Nothing
     /// where there is little.
     pub(crate) fn take_ahead(&mut self, now: Time, bucket: BucketId) -> Option<(u32, Time)> {

@@ -292,15 +292,29 @@ end
 
 verbs[LEAVE], verbs[RENEW] = each_holder, each_holder
 
-verbs[CONFIRM] = function()
-  local id, found = take(), 1
-  for _ = 1, take() do
-    local st = state_of(take())
-    if st.flaw or not end_hold(st, id, true) then
-      found = 0
+local function holds(st, id)
+  for i = 1, st.pending == 0 and 0 or #st.pending, 3 do
+    if st.pending[i] == id then
+      return true
     end
   end
-  answer(found)
+  return false
+end
+
+-- All or none: what one of them has lost (a reset, an eviction) the others give back.
+verbs[CONFIRM] = function()
+  local id, held, is_whole = take(), {}, true
+  for part = 1, take() do
+    local st = state_of(take())
+    held[part] = st
+    is_whole = is_whole and not st.flaw and holds(st, id)
+  end
+  for _, st in ipairs(held) do
+    if not st.flaw then
+      end_hold(st, id, is_whole)
+    end
+  end
+  answer(is_whole and 1 or 0)
 end
 
 -- Answers how each part stands once it is rid of the hold.

@@ -182,7 +182,10 @@ steps[6] = function()
     end
   end
 
-  function step.reset() end
+  -- What is out is no entry yet: there are none, which is not the same as never used.
+  function step.reset(n, st)
+    st.s1, st.s2 = 0, ''
+  end
 
   function step.take_back(n, st, now, units, since)
     step.give_back(n, st, now, units, entered(n, since))

@@ -24,7 +24,11 @@ steps[4] = function()
       else
         place, ends_in = max(bounds[2], stored or 0), bounds[3] - now
       end
-      ends_in = max(ends_in, 0)
+      -- The node's idea of the time is older than a whole window. It learns better from this answer; until then nothing that
+      -- others have counted may be taken for over.
+      if ends_in <= 0 then
+        ends_in = bounds[3] - bounds[2]
+      end
     end
     return place, stored == place and st.s2 or 0, ends_in
   end

@@ -23,8 +23,16 @@ if format == 3 and #KEYS == 1 then
   local raw = redis.pcall('GET', name)
   local units, rest, epoch, expires, at = 0, 0, now, 0, now
   local plain = not raw
-  if not plain and type(raw) == 'string' and #raw == #head + 45 and string.sub(raw, 1, #head) == head then
+  local begins = type(raw) == 'string' and #raw == #head + 45 and string.sub(raw, 1, #head)
+  -- All but the generation, which is in the middle, has to be the same.
+  if begins and (begins == head or (string.sub(begins, 14) == string.sub(head, 14) and string.sub(begins, 1, 5) == string.sub(head, 1, 5))) then
     epoch, expires, at, units, rest = struct.unpack('>xI8xI8xI8xI8xI8', raw, #head + 1)
+    if begins ~= head and struct.unpack('>I8', begins, 6) > struct.unpack('>I8', head, 6) then
+      head = begins
+    elseif begins ~= head then
+      -- Ours is the later one, and is written with the rest.
+      expires = 0
+    end
     local earned = (now - at) * earn
     if at <= now and units < 9007199254740992 and rest < price and epoch < 9007199254740992 then
       if earned > 2 * (units + 1) * price then

@@ -34,16 +34,28 @@ local function read_all()
   return raws
 end
 
+-- By key, what its state begins with, where that is of a later generation than ours.
+local later = {}
+
 -- What a key has used by now, units and credits; its epoch, and when it expires. Nothing where it is not kept so.
-local function level_of(raw, head, earn, price)
+local function level_of(key, raw, head, earn, price)
   if not raw then
     return 0, 0, now, 0
   end
   local size = #head
-  if #raw ~= size + 45 or string.sub(raw, 1, size) ~= head then
+  if #raw ~= size + 45 then
+    return nil
+  end
+  local begins = string.sub(raw, 1, size)
+  if begins ~= head and (string.sub(begins, 14) ~= string.sub(head, 14) or string.sub(begins, 1, 5) ~= string.sub(head, 1, 5)) then
     return nil
   end
   local epoch, expires, at, units, rest = struct.unpack('>xI8xI8xI8xI8xI8', raw, size + 1)
+  if begins ~= head and struct.unpack('>I8', begins, 6) > struct.unpack('>I8', head, 6) then
+    later[key] = begins
+  elseif begins ~= head then
+    expires = 0
+  end
   local earned = (now - at) * earn
   if at > now or units >= EXACT or rest >= price or epoch >= EXACT then
     return nil
@@ -67,14 +79,15 @@ end
 
 -- Writes what a key has used now. One that lives long enough already keeps its time; else it gets some more than it needs, so
 -- that the next charges find that it does.
-local function keep(name, limit, units, rest, epoch, expires)
+local function keep(key, limit, units, rest, epoch, expires)
+  local name = KEYS[key]
   local needs, today = floor((units * arg[limit + 5] + rest) / arg[limit + 4] / 1000) + 1001, floor(now / 1000)
   if expires >= today + needs then
     redis.call('SETRANGE', name, arg[limit + 1], struct.pack('>I8BI8BI8', now, 207, units, 207, rest))
   else
     needs = needs + floor(needs / 4) + 4000
     local level = struct.pack('>BI8BI8BI8BI8BI8', 207, epoch, 207, today + needs, 207, now, 207, units, 207, rest)
-    redis.call('SET', name, arg[limit] .. level, 'PX', needs)
+    redis.call('SET', name, (later[key] or arg[limit]) .. level, 'PX', needs)
   end
   if passed_in then
     redis.call('PEXPIRE', name, 3600000)

@@ -8,7 +8,7 @@ if is_short and format == 3 then
   local list, kept = { now, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
   for key = 1, raws and keys or 0 do
     local limit = LIMIT * arg[limit_of + key] - 5
-    local units, rest, epoch, expires = level_of(raws[key], arg[limit], arg[limit + 4], arg[limit + 5])
+    local units, rest, epoch, expires = level_of(key, raws[key], arg[limit], arg[limit + 4], arg[limit + 5])
     if not units then
       raws = nil
       break
@@ -45,7 +45,7 @@ if is_short and format == 3 then
       local units = kept[3 * key]
       if units > list[2 * key] then
         local limit, rest = LIMIT * arg[limit_of + key] - 5, list[2 * key + 1]
-        keep(KEYS[key], limit, units, rest, kept[3 * key + 1], kept[3 * key + 2])
+        keep(key, limit, units, rest, kept[3 * key + 1], kept[3 * key + 2])
       end
     end
     return struct.pack(string.rep('>I8', 2 * keys + 1), unpack(list, 1, 2 * keys + 1))

@@ -10,7 +10,7 @@ if is_short and format == 2 then
   local us, rs, befores, epochs, expiries, limits = {}, {}, {}, {}, {}, {}
   for key = 1, plain and keys or 0 do
     local limit = LIMIT * arg[limit_of + key] - 5
-    local u, r, epoch, expires = level_of(raws[key], arg[limit], arg[limit + 4], arg[limit + 5])
+    local u, r, epoch, expires = level_of(key, raws[key], arg[limit], arg[limit + 4], arg[limit + 5])
     if not u then
       plain = false
       break
@@ -73,7 +73,7 @@ if is_short and format == 2 then
   if plain then
     for key = 1, keys do
       if us[key] ~= befores[key] then
-        keep(KEYS[key], limits[key], us[key], rs[key], epochs[key], expiries[key])
+        keep(key, limits[key], us[key], rs[key], epochs[key], expiries[key])
       end
     end
     answers = list

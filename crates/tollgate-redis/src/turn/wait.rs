@@ -120,6 +120,8 @@ impl RedisStore {
                 let (status, refuser) = match self.book(charges, left).await? {
                     Turn::Booked(turn) => {
                         let at_once = place.is_none() && turn.is_due();
+                        // Whoever comes next in line need not wait for what this one booked elsewhere.
+                        drop(first);
                         turn.ready().await;
                         let waited = if at_once { Duration::ZERO } else { self.now() - begun };
                         return Ok((turn, waited));

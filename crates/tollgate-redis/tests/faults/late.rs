@@ -201,7 +201,7 @@ fn over_admitted() -> Result<(), String> {
             "heard too late",
             &format!("{again} above the limit after a late answer whose unit time had paid for"),
         );
-        must(again <= 1, || format!("{again} above the limit"))
+        must(again == 0, || format!("{again} above the limit"))
     })?;
     ends(&runtime)
 }

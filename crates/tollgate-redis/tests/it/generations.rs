@@ -2,7 +2,11 @@
 
 use crate::server::server;
 use std::time::Duration;
-use tollgate::{Charge, ManualClock, Rate, TokenBucket};
+use tollgate::{Charge, ManualClock, Rate, Store, TokenBucket};
+
+fn bucket(rate: u32, burst: u32) -> TokenBucket {
+    TokenBucket::new(Rate::per_second(rate).expect("a rate"), burst).expect("a limit")
+}
 
 /// The older node keeps the bucket so empty that the newer one is only refused: its numbers hold all the same.
 #[test]
@@ -11,8 +15,6 @@ fn a_newer_generation_that_is_only_refused_still_takes_over() {
         let clock = ManualClock::new();
         let builder = server().builder().clock(clock.clone());
         let (old, new) = (builder.clone().open().expect("a store"), builder.open().expect("a store"));
-        let bucket =
-            |rate, burst| TokenBucket::new(Rate::per_second(rate).expect("a rate"), burst).expect("a limit");
         let greater = old.add_generation("l", bucket(1_000, 180), 1).expect("a limit");
         let lesser = new.add_generation("l", bucket(400, 60), 2).expect("a limit");
         assert!(old.check(&[Charge::new(&greater, "k").cost(180)]).await.expect("an answer").is_allow());
@@ -26,5 +28,72 @@ fn a_newer_generation_that_is_only_refused_still_takes_over() {
         }
         // Three seconds at 400 a second.
         assert!(by_old + by_new <= 1_260, "old {by_old}, new {by_new}");
+    });
+}
+
+/// Rules have no generations of their own. A node that was restarted with other numbers counts from the beginning again, and its
+/// keys, which remember every change of the run before, live on.
+#[test]
+fn numbers_that_come_later_hold_whatever_a_run_before_has_changed() {
+    server().block_on(async {
+        let store = |prefix: &str| server().builder().prefix(prefix).open().expect("a store");
+        let (run, other) = (store("tg-runs"), store("tg-runs"));
+        let limit = run.add_named("l", bucket(10, 10).into()).expect("a limit");
+        let in_force = async |store: &tollgate_redis::RedisStore, limit| {
+            let told = store.check(&[Charge::new(limit, "k")]).await.expect("an answer");
+            told.statuses()[0].limit()
+        };
+        assert_eq!(in_force(&run, &limit).await, 10);
+        for burst in [20, 30] {
+            run.change_limit(&limit, bucket(burst, burst).into()).expect("numbers");
+            assert_eq!(in_force(&run, &limit).await, burst);
+        }
+        let again = other.add_named("l", bucket(100, 100).into()).expect("a limit");
+        assert_eq!(in_force(&other, &again).await, 100);
+        // Whoever still runs with the earlier ones obeys.
+        assert_eq!(in_force(&run, &limit).await, 100);
+        other.change_limit(&again, bucket(50, 50).into()).expect("numbers");
+        assert_eq!(in_force(&other, &again).await, 50);
+        assert_eq!(in_force(&run, &limit).await, 50);
+        // A name that somebody still holds takes the numbers of those who come now.
+        let same = other.add_named("l", bucket(70, 70).into()).expect("a limit");
+        assert_eq!(in_force(&other, &same).await, 70);
+        assert_eq!(in_force(&other, &again).await, 70);
+    });
+}
+
+/// Nodes that came to the same numbers at different times differ in nothing but the generation, which stays the later one.
+#[test]
+fn the_same_numbers_of_another_time_are_the_same_numbers() {
+    server().block_on(async {
+        let clock = ManualClock::new();
+        clock.advance(Duration::from_secs(1_000));
+        let builder = server().builder().clock(clock.clone());
+        let nodes = [3, 1, 2].map(|generation| {
+            let store = builder.clone().open().expect("a store");
+            let limits = ["a", "b"]
+                .map(|name| store.add_generation(name, bucket(10, 90), generation).expect("a limit"));
+            (store, limits)
+        });
+        let mut left = 90;
+        for round in 0..30 {
+            let (store, limits) = &nodes[round % 3];
+            // One key by itself, and two in one call.
+            let told = if round % 2 == 0 {
+                store.check(&[Charge::new(&limits[0], "k")]).await
+            } else {
+                store.check(&limits.each_ref().map(|limit| Charge::new(limit, "k"))).await
+            };
+            left -= 1;
+            assert_eq!(told.expect("an answer").statuses()[0].remaining(), left, "round {round}");
+            if round == 20 {
+                clock.advance(Duration::from_secs(1));
+                left += 10;
+            }
+        }
+        let late = builder.open().expect("a store");
+        let older = late.add_generation("a", bucket(5, 5), 2).expect("a limit");
+        let told = late.check(&[Charge::new(&older, "k")]).await.expect("an answer");
+        assert_eq!(told.statuses()[0].limit(), 90, "the second generation is older than what is there");
     });
 }

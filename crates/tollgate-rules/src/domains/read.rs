@@ -108,11 +108,8 @@ impl<'a> Entries<'a> {
                     continue;
                 }
             };
-            if name == "algorithm" && level == Level::Descriptor {
-                entries.push((name, value));
-                continue;
-            }
-            if !KEYS.contains(&name) {
+            let is_ours = name == "algorithm" && level == Level::Descriptor;
+            if !is_ours && !KEYS.contains(&name) {
                 let known = KEYS.into_iter().chain((level == Level::Descriptor).then_some("algorithm"));
                 let meant = did_you_mean(name, known);
                 key.mistake(format!("config error, unknown key '{}'{meant}", shorten(name)));
@@ -122,7 +119,7 @@ impl<'a> Entries<'a> {
                 loading(&key, &format!("key \"{name}\" is given twice"));
                 continue;
             }
-            if name != "metadata" {
+            if name != "metadata" && !is_ours {
                 check_value(&value, level, name);
             }
             entries.push((name, value));

@@ -1,9 +1,9 @@
 //! The limits of a rule file in a store: added, changed and removed as files come and go.
 //!
 //! A limit is known by its name. One that is in the old file and the new keeps what was consumed; one with other numbers is
-//! changed, as each kind of limit promises; one that is gone leaves the store when the last request that may still charge it
-//! is done. Nothing is changed before everything that is new was added, and a change that fails takes back those before it:
-//! a file is in force whole or not at all.
+//! changed, as each kind of limit promises; one with other room for keys is a new one where room is the store's to give; one
+//! that is gone leaves the store when the last request that may still charge it is done. Nothing is changed before everything
+//! that is new was added, and a change that fails takes back those before it: a file is in force whole or not at all.
 
 use super::EnforceError;
 use crate::{
@@ -47,7 +47,9 @@ impl<S: Store> Limits<S> {
     pub(super) fn bind(store: &Arc<S>, file: &RuleFile, old: Option<&Self>) -> Result<Self, EnforceError> {
         let (mut limits, mut changes) = (HashMap::new(), Vec::new());
         for Wanted { name, limit, max_keys } in wanted(file) {
-            let known = old.and_then(|old| old.0.get(&name)).filter(|entry| entry.max_keys == max_keys);
+            let known = old
+                .and_then(|old| old.0.get(&name))
+                .filter(|entry| entry.max_keys == max_keys || !store.gives_room());
             let bound = match known {
                 Some(entry) => {
                     if entry.limit != *limit {

@@ -11,7 +11,9 @@ use crate::{
 };
 use smallvec::SmallVec;
 use std::{sync::Arc, time::Duration};
-use tollgate::{Answer, Charge, Decision, Enter, Entered, Held, Retry, SetStatus, Status, Store, StoreError};
+use tollgate::{
+    Answer, Charge, Decision, Enter, Entered, Held, PermitId, Retry, SetStatus, Status, Store, StoreError,
+};
 
 /// What rules say to a request. Dropped, it gives back the slots it holds.
 #[derive(Debug)]
@@ -146,6 +148,9 @@ impl<S: Enter> Manner<S> for InTurn {
     ) -> Result<Told<S::Permit>, StoreError> {
         if !enters {
             let status = store.check(charges).await?;
+            if let Some(permit) = status.permit() {
+                give_back(store, charges, permit).await;
+            }
             return Ok(Told { status, held: None, waited: Duration::ZERO });
         }
         Ok(match store.enter(charges).await? {
@@ -279,7 +284,12 @@ impl<S: Store> Edition<S> {
             }
             held = told.held;
         }
-        match self.store.check(&these(&others)).await?.denied_by() {
+        let unheld = these(&others);
+        let status = self.store.check(&unheld).await?;
+        if let Some(permit) = status.permit() {
+            give_back(&self.store, &unheld, permit).await;
+        }
+        match status.denied_by() {
             Some(by) => Ok((Some(others[by]), None)),
             None => Ok((None, held)),
         }
@@ -337,6 +347,13 @@ impl<S: Store> Edition<S> {
         };
         set.charges.iter().zip(texts).map(charge).collect()
     }
+}
+
+/// Gives back slots that nobody of these rules holds: those that come into force in a moment have made a limit one of slots
+/// that was none. Where that fails they come back by time.
+async fn give_back<S: Store>(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], permit: PermitId) {
+    // In a box, so that a request, to which this hardly ever happens, is no larger for it.
+    let _: Result<u32, StoreError> = Box::pin(store.leave(charges, permit)).await;
 }
 
 impl Gathered<'_> {

@@ -11,7 +11,7 @@ mod words;
 
 use crate::{
     keys::{Keyed, Units},
-    model::{Excess, Rule},
+    model::{Excess, Rule, When},
     program::{ChargedLimit, Found, Program, RouteId, RuleCharge, RuleEntry},
     request::Request,
 };
@@ -212,6 +212,12 @@ impl Program {
             Units::Unannounced => None,
         };
         ChargeReport { limit: name.clone(), algorithm: limit.name().to_owned(), key, cost, override_for }
+    }
+
+    /// A condition of these rules, in words.
+    #[must_use]
+    pub fn condition_in_words(&self, when: &When) -> String {
+        words::condition(when, &self.file().taken)
     }
 
     /// What becomes of requests that find no room, in words.

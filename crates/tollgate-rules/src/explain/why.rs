@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::{
-    model::{Attribute, Matcher, Route, Rule, Segment, When},
+    model::{Attribute, Matcher, Route, Rule, Segment, Taken, When},
     program::{Found, Span, Subject, Test},
     reading::{Reader, Shape, Text, attribute, segments},
 };
@@ -50,7 +50,7 @@ impl<'f> Asked<'f> {
                 let value = self.value(attribute);
                 let value = value.as_ref().map(Text::as_str);
                 let (test, counts) = Test::new(&Subject::new(attribute), matcher);
-                (!counts.so(test.holds(value))).then(|| failed(attribute, matcher, value))
+                (!counts.so(test.holds(value))).then(|| self.failed(attribute, matcher, value))
             }
             When::Time(span) => {
                 let at = self.found.request().at;
@@ -82,7 +82,7 @@ impl<'f> Asked<'f> {
             && matchers.len() > 1
         {
             let value = self.value(attribute);
-            let mut wanted: Vec<_> = matchers.iter().take(TOLD).map(|it| words::wanted(it)).collect();
+            let mut wanted: Vec<_> = matchers.iter().take(TOLD).map(|it| self.wanted(it)).collect();
             if matchers.len() > TOLD {
                 wanted.push(format!("one of {} more", matchers.len() - TOLD));
             }
@@ -105,13 +105,13 @@ impl<'f> Asked<'f> {
             When::Is(attribute, matcher) => {
                 let value = self.value(attribute);
                 let value = has(attribute, value.as_ref());
-                format!("{value}, and that is excluded ({})", words::wanted(matcher))
+                format!("{value}, and that is excluded ({})", self.wanted(matcher))
             }
             When::Any(list) => match list.iter().find(|when| self.why_not(when).is_none()) {
                 Some(held) => self.why_excluded(held),
-                None => format!("excluded: {}", words::condition(when)),
+                None => format!("excluded: {}", words::condition(when, self.taken())),
             },
-            when => format!("excluded: {}", words::condition(when)),
+            when => format!("excluded: {}", words::condition(when, self.taken())),
         }
     }
 
@@ -122,6 +122,26 @@ impl<'f> Asked<'f> {
         let path = segments(self.found.path());
         self.captures.iter().flatten().find_map(|when| captured(when, &path, name)).map(Text::from)
     }
+
+    fn failed(&self, attribute: &Attribute, matcher: &Matcher, value: Option<&str>) -> String {
+        let name = words::attribute(attribute);
+        match (matcher, value) {
+            (Matcher::Glob(_), Some(path)) => {
+                format!("{name} {} does not have {}", words::value(path), self.wanted(matcher))
+            }
+            (Matcher::Exists(true), None) => format!("{name} is missing"),
+            (_, None) => format!("{name} is missing, wanted {}", self.wanted(matcher)),
+            (_, Some(value)) => format!("{name} is {}, wanted {}", words::value(value), self.wanted(matcher)),
+        }
+    }
+
+    fn wanted(&self, matcher: &Matcher) -> String {
+        words::wanted(matcher, self.taken())
+    }
+
+    fn taken(&self) -> &Taken {
+        &self.found.program().file().taken
+    }
 }
 
 /// What a condition's shapes capture by that name.
@@ -130,18 +150,6 @@ fn captured<'p>(when: &When, path: &[&'p str], name: &str) -> Option<&'p str> {
         When::All(list) | When::Any(list) => list.iter().find_map(|when| captured(when, path, name)),
         When::Is(Attribute::Path, Matcher::Glob(pattern)) => Shape::new(pattern).capture(path, name),
         _ => None,
-    }
-}
-
-fn failed(attribute: &Attribute, matcher: &Matcher, value: Option<&str>) -> String {
-    let name = words::attribute(attribute);
-    match (matcher, value) {
-        (Matcher::Glob(pattern), Some(path)) => {
-            format!("{name} {} does not have the shape {}", words::value(path), pattern.text)
-        }
-        (Matcher::Exists(true), None) => format!("{name} is missing"),
-        (_, None) => format!("{name} is missing, wanted {}", words::wanted(matcher)),
-        (_, Some(value)) => format!("{name} is {}, wanted {}", words::value(value), words::wanted(matcher)),
     }
 }
 

@@ -1,6 +1,6 @@
-//! How attributes, values and conditions are called.
+//! How attributes, values and conditions are called. What a condition has from the environment is called by its name.
 
-use crate::model::{Attribute, Instant, Matcher, TimeSpan, When};
+use crate::model::{Attribute, Instant, Matcher, Taken, TimeSpan, When};
 use jiff::Timestamp;
 
 /// As it is written in a file.
@@ -27,13 +27,6 @@ impl std::fmt::Display for Attribute {
     }
 }
 
-/// In words.
-impl std::fmt::Display for When {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&condition(self))
-    }
-}
-
 /// A value, fit for a line on a terminal: what could end it or hide in it is escaped, and it is not endless.
 pub(super) fn value(text: &str) -> String {
     const LONGEST: usize = 80;
@@ -44,7 +37,8 @@ pub(super) fn value(text: &str) -> String {
 }
 
 /// What a matcher wants, after "wanted".
-pub(super) fn wanted(matcher: &Matcher) -> String {
+pub(super) fn wanted(matcher: &Matcher, taken: &Taken) -> String {
+    let value = |text: &str| value(&taken.named(text));
     match matcher {
         Matcher::Exact(text) => value(text),
         Matcher::Prefix(text) => format!("one that begins with {}", value(text)),
@@ -53,11 +47,11 @@ pub(super) fn wanted(matcher: &Matcher) -> String {
         Matcher::Regex(regex) => {
             let text = regex.as_str();
             let inner = text.strip_prefix(r"\A(?:").and_then(|text| text.strip_suffix(r")\z"));
-            format!("one that matches {}", inner.unwrap_or(text))
+            format!("one that matches {}", taken.named(inner.unwrap_or(text)))
         }
-        Matcher::Glob(pattern) => format!("the shape {}", pattern.text),
-        Matcher::Net(net) if net.prefix_len() == net.max_prefix_len() => net.addr().to_string(),
-        Matcher::Net(net) => format!("one in {net}"),
+        Matcher::Glob(pattern) => format!("the shape {}", taken.named(&pattern.text)),
+        Matcher::Net(net) if net.prefix_len() == net.max_prefix_len() => taken.named(&net.addr().to_string()),
+        Matcher::Net(net) => format!("one in {}", taken.named(&net.to_string())),
         Matcher::Exists(true) => "any".to_owned(),
         Matcher::Exists(false) => "none".to_owned(),
         Matcher::Blank(true) => "none, or a blank one".to_owned(),
@@ -66,14 +60,16 @@ pub(super) fn wanted(matcher: &Matcher) -> String {
 }
 
 /// A condition, in words.
-pub(super) fn condition(when: &When) -> String {
-    let joined = |list: &[When], word: &str| list.iter().map(condition).collect::<Vec<_>>().join(word);
+pub(super) fn condition(when: &When, taken: &Taken) -> String {
+    let joined = |list: &[When], word: &str| {
+        list.iter().map(|when| condition(when, taken)).collect::<Vec<_>>().join(word)
+    };
     match when {
         When::Always => "every request".to_owned(),
         When::All(list) => joined(list, " and "),
         When::Any(list) => joined(list, " or "),
-        When::Not(when) => format!("not ({})", condition(when)),
-        When::Is(its, matcher) => format!("{}: {}", attribute(its), wanted(matcher)),
+        When::Not(when) => format!("not ({})", condition(when, taken)),
+        When::Is(its, matcher) => format!("{}: {}", attribute(its), wanted(matcher, taken)),
         When::Time(span) => format!("time: {}", span_words(span)),
     }
 }

@@ -228,13 +228,23 @@ fn cost_of(cost: &Cursor<'_>) -> Option<Cost> {
     let header = fields
         .required("header")
         .and_then(|header| condition::header(header.text("the name of a header")?, &header));
-    let default = defaulted(fields.optional("default"), 1, Cursor::count);
+    let min = defaulted(fields.optional("min"), 1, Cursor::count);
     let max = defaulted(fields.optional("max"), u32::MAX, Cursor::positive);
+    let default = defaulted(fields.optional("default"), min.unwrap_or(1).max(1), Cursor::count);
     fields.finish();
-    let (default, max) = (default?, max?);
-    if default > max {
-        fields.mistake("default", format!("must not be above `max`, {max}"));
+    let (min, max, default) = (min?, max?, default?);
+    let wrong = if min > max {
+        Some(("min", format!("must not be above `max`, {max}")))
+    } else if default > max {
+        Some(("default", format!("must not be above `max`, {max}")))
+    } else if default < min {
+        Some(("default", format!("must not be below `min`, {min}")))
+    } else {
+        None
+    };
+    if let Some((key, why)) = wrong {
+        fields.mistake(key, why);
         return None;
     }
-    Some(Cost::Header(HeaderCost { header: header?, default, max }))
+    Some(Cost::Header(HeaderCost { header: header?, default, min, max }))
 }

@@ -30,7 +30,7 @@ use crate::{
     domains::Domains,
     limit::defaulted,
     mistake::Mistakes,
-    model::{HeaderStyle, LogSettings, RefusalStyle, RuleFile, StoreSettings},
+    model::{HeaderStyle, LogSettings, RefusalStyle, RuleFile, StoreSettings, Taken},
     schema,
 };
 use std::fmt;
@@ -157,8 +157,8 @@ fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
     let upstreams = upstream::upstreams(fields.optional("upstreams"));
     let domains = domains::domains(fields.optional("domains"));
     let known = route::Known { limits: &limits, upstreams: &upstreams.names };
-    let (everywhere, taken) = known.everywhere(fields.optional("everywhere"));
-    let routes = known.routes(fields.optional("routes"), &taken);
+    let (everywhere, names) = known.everywhere(fields.optional("everywhere"));
+    let routes = known.routes(fields.optional("routes"), &names);
     fields.finish();
 
     version?;
@@ -177,6 +177,7 @@ fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
         domains: Domains::named(domains?),
         everywhere: everywhere?,
         routes: routes?,
+        taken: Taken::new(root.node().taken()),
     })
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn units(cost: &Cost, headers: &HeaderMap) -> Units {
         }
         Cost::Header(header) => {
             let told = first_header(headers, &header.header).and_then(|told| number(&told));
-            Units::Known(told.unwrap_or(header.default).min(header.max))
+            Units::Known(told.map_or(header.default, |told| told.clamp(header.min, header.max)))
         }
     }
 }
@@ -76,17 +76,21 @@ mod tests {
 
     #[test]
     fn a_header_tells_the_cost_within_bounds() {
-        let by_header =
-            Cost::Header(HeaderCost { header: HeaderName::from_static("x-cost"), default: 2, max: 100 });
+        let header = HeaderCost { header: HeaderName::from_static("x-cost"), default: 3, min: 2, max: 100 };
+        let by_header = Cost::Header(header.clone());
         let told = |value| cost(&by_header, "x-cost", value);
         assert_eq!(told("7"), Units::Known(7));
         assert_eq!(told(" 7 "), Units::Known(7));
         assert_eq!(told("101"), Units::Known(100));
         assert_eq!(told("99999999999999999999"), Units::Known(100));
         for nonsense in ["", "x", "-1", "+1", "1.5", "1e3"] {
-            assert_eq!(told(nonsense), Units::Known(2), "{nonsense}");
+            assert_eq!(told(nonsense), Units::Known(3), "{nonsense}");
         }
-        assert_eq!(units(&by_header, &HeaderMap::new()), Units::Known(2));
+        assert_eq!(units(&by_header, &HeaderMap::new()), Units::Known(3));
+        // Nobody passes for less than the rule says.
+        assert_eq!((told("0"), told("1"), told("2")), (Units::Known(2), Units::Known(2), Units::Known(2)));
+        let free = Cost::Header(HeaderCost { min: 0, ..header });
+        assert_eq!(cost(&free, "x-cost", "0"), Units::Known(0));
         assert_eq!(units(&Cost::Units(3), &HeaderMap::new()), Units::Known(3));
     }
 }

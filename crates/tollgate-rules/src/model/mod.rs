@@ -7,6 +7,7 @@ mod condition;
 mod rule;
 mod rules_from;
 mod settings;
+mod taken;
 mod telemetry;
 
 pub use condition::{Attribute, DailyTime, Instant, Matcher, PathPattern, Segment, TimeSpan, When};
@@ -18,6 +19,7 @@ pub use settings::{
     AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogFormat, LogLevel, LogSettings, RefusalLog,
     RefusalStyle, Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
 };
+pub use taken::Taken;
 pub use telemetry::{Parents, Telemetry};
 
 use crate::{domains::Domains, file::BadRules};
@@ -55,6 +57,8 @@ pub struct RuleFile {
     pub everywhere: Vec<Rule>,
     /// The first that matches takes the request.
     pub routes: Vec<Route>,
+    /// What of it came from the environment.
+    pub taken: Taken,
 }
 
 impl Default for RuleFile {
@@ -75,6 +79,7 @@ impl Default for RuleFile {
             domains: Domains::default(),
             everywhere: Vec::new(),
             routes: Vec::new(),
+            taken: Taken::default(),
         }
     }
 }

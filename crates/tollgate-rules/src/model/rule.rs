@@ -121,6 +121,8 @@ pub struct HeaderCost {
     pub header: HeaderName,
     /// Where there is none, or no number in it.
     pub default: u32,
+    /// At least.
+    pub min: u32,
     /// At most.
     pub max: u32,
 }

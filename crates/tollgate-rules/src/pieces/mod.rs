@@ -95,6 +95,24 @@ pub fn same_text(one: &str, other: &str) -> bool {
         }
 }
 
+/// Every text in one that is YAML, keys included, as it reads without quotes and escapes; nothing where it is none.
+#[must_use]
+pub fn texts_in(text: &str) -> Option<Vec<String>> {
+    fn add(node: Node, texts: &mut Vec<String>) {
+        match node.value {
+            Value::Null => {}
+            Value::Plain(text) | Value::Quoted(text) | Value::Taken { written: text, .. } => texts.push(text),
+            Value::List(items) => items.into_iter().for_each(|item| add(item, texts)),
+            Value::Mapping(entries) => {
+                entries.into_iter().flat_map(|(key, value)| [key, value]).for_each(|node| add(node, texts));
+            }
+        }
+    }
+    let mut texts = Vec::new();
+    add(crate::yaml::read(text).ok()?, &mut texts);
+    Some(texts)
+}
+
 /// Whether two values say the same, wherever they stand.
 fn same(one: &Node, other: &Node) -> bool {
     match (&one.value, &other.value) {

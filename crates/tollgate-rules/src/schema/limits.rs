@@ -219,7 +219,12 @@ pub(crate) static NAMED_LIMIT: Shape = Shape {
                 ),
                 "Other numbers for some keys; what is left out is the limit's own",
             ),
-            Key::defaulted("max_keys", Positive, "the store's", "How many keys it may have in memory"),
+            Key::defaulted(
+                "max_keys",
+                Positive,
+                "the store's",
+                "How many keys it may have in memory; another number there begins the limit anew",
+            ),
         ],
     ],
     exactly_one: &[

@@ -212,11 +212,22 @@ pub(crate) static TIME: Shape = Shape {
 /// A cost that a header tells.
 pub(crate) static HEADER_COST: Shape = Shape {
     name: "header_cost",
-    about: "A cost that a header tells.",
+    about: "A cost that a header tells. Whoever may send the header says what a request costs, between `min` and `max`.",
     example: "{ header: x-cost, default: 1, max: 100 }",
     keys: &[&[
         Key::required("header", Text("name of a header"), "x-cost", "Which header"),
-        Key::defaulted("default", Count, "1", "Where there is none, or no number in it"),
+        Key::defaulted(
+            "default",
+            Count,
+            "1",
+            "Where there is none, or no number in it; `min` where that is more and nothing is said",
+        ),
+        Key::defaulted(
+            "min",
+            Count,
+            "1",
+            "At least; what is below counts as this. With 0 a request may say that it is free",
+        ),
         Key::defaulted("max", Positive, "4294967295", "At most; what is above counts as this"),
     ]],
     exactly_one: &[],

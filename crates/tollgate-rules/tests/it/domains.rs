@@ -1,6 +1,6 @@
 //! The files of envoyproxy/ratelimit: what they may hold, what they may not, and which rule a descriptor finds.
 
-use proptest::prelude::*;
+use testkit::Fuzz;
 use tollgate_rules::domains::{BucketValues, DomainSettings, Domains, Measure, Metadata, Unit};
 
 const NAME: &str = "shop.yaml";
@@ -92,6 +92,10 @@ fn every_load_error_has_its_words_and_its_place() {
         (
             "domain: d\ndescriptors: [ { key: a, algorithm: { sliding_log: { limit: 5, window: 30s } }, rate_limit: { unit: day } } ]",
             "2:93: descriptors[0].rate_limit: should not specify unit, requests_per_unit or unlimited beside an algorithm",
+        ),
+        (
+            "domain: d\ndescriptors: [ { key: a, algorithm: { sliding_log: { limit: 5, window: 30s } }, algorithm: { sliding_log: { limit: 9, window: 30s } } } ]",
+            "2:81: descriptors[0].algorithm: error loading config file: key \"algorithm\" is given twice",
         ),
         ("domain: d\nalgorithm: {}", "2:1: algorithm: config error, unknown key 'algorithm'"),
     ] {
@@ -260,35 +264,28 @@ descriptors:
     assert!(matches!(&domains.rules()[1].measure, Measure::Limit(limit) if limit.name() == "token_bucket"));
 }
 
-const CORPUS: [&str; 3] = [
-    "domain: d\ndescriptors:\n- key: a\n  value: 'x*'\n  share_threshold: true\n  rate_limit: { unit: day, requests_per_unit: 1 }\n",
-    "domain: d\ndescriptors:\n- key: a\n  descriptors: &x\n  - key: b\n    algorithm: { sliding_log: { limit: 5, window: 30s } }\n- key: c\n  descriptors: *x\n",
-    "domain: d\ndescriptors: [ { key: a, rate_limit: { unlimited: true, name: n, replaces: [ { name: m } ] }, metadata: { x: [1] } } ]",
-];
-
-proptest! {
-    /// Whatever a file holds, it is read or its mistakes are told; what is read finds rules or none.
-    #[test]
-    fn damaged_files_are_told_and_never_worse(
-        which in 0..CORPUS.len(),
-        edits in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..3, any::<char>()), 0..8),
-    ) {
-        let mut text: Vec<char> = CORPUS[which].chars().collect();
-        for (at, kind, letter) in edits {
-            let at = at.index(text.len().max(1));
-            match kind {
-                0 => text.insert(at.min(text.len()), letter),
-                1 if !text.is_empty() => { text.remove(at); }
-                _ if !text.is_empty() => text[at] = letter,
-                _ => {}
-            }
-        }
-        let text: String = text.into_iter().collect();
+/// Whatever a file holds, it is read or its mistakes are told; what is read finds rules or none.
+#[test]
+fn damaged_files_are_told_and_never_worse() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/domains");
+    let inputs = Fuzz::from(corpus).run(|input, _| {
+        let text = String::from_utf8_lossy(input);
         match Domains::read(DomainSettings::default(), &[(NAME, &text)]) {
             Ok(domains) => {
                 let _ = find(&domains, &[("a", "x1"), ("b", "")]);
+                let _ = find(&domains, &[("c", "")]);
             }
-            Err(bad) => prop_assert!(!told(&bad).is_empty()),
+            Err(bad) => assert!(!told(&bad).is_empty()),
         }
+    });
+    assert!(inputs > 100, "{inputs} inputs");
+}
+
+#[test]
+fn the_corpus_is_of_files_that_can_be_read() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/domains");
+    for file in std::fs::read_dir(corpus).expect("it is there") {
+        let path = file.expect("an entry").path();
+        read(&std::fs::read_to_string(&path).expect("text"));
     }
 }

@@ -282,6 +282,45 @@ routes:
     assert!(matches!(edition.rule(&found, Body::Known).await.outcome, Outcome::Pass { .. }));
 }
 
+/// Between a limit's change and its rules' coming into force, requests are still ruled on by those before: what they get of
+/// a limit that is one of slots by now, none of them holds.
+#[tokio::test]
+async fn slots_of_a_limit_that_had_none_are_not_lost() {
+    let rules = |limit: &str| {
+        format!(
+            "
+limits: {{ some: {{ {limit} }} }}
+routes:
+  - {{ name: all, when: {{ path: /** }}, upstream: up, rules: [ {{ name: r, limits: [ {{ use: some, key: [] }} ] }} ] }}
+"
+        )
+    };
+    let bench = Bench::new(&rules("token_bucket: { rate: 1/s, burst: 100 }"));
+    let before = bench.enforcer.edition();
+    bench.enforcer.reload(file(&rules("concurrency: { limit: 1, max_hold: 1h }"))).expect("rules");
+    let headers = HeaderMap::new();
+    let ip = IpAddr::from([192, 0, 2, 1]);
+    let request = Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
+    for _ in 0..3 {
+        let ruling = before.rule(&before.program().find(&request), Body::Known).await;
+        assert!(matches!(ruling.outcome, Outcome::Pass { .. }), "{:?}", ruling.outcome);
+    }
+    assert!(bench.passes("/", &[]).await);
+}
+
+/// Keys in memory are kept where there is room for them, so another room is another limit.
+#[tokio::test]
+async fn a_limit_with_other_room_begins_anew() {
+    let rules = |room: u32| TWO_RULES.replace("burst: 2 } }", &format!("burst: 2 }}, max_keys: {room} }}"));
+    let bench = Bench::new(&rules(10));
+    let alice = [("k", "alice")];
+    assert!(bench.passes("/", &alice).await && bench.passes("/", &alice).await);
+    bench.enforcer.reload(file(&rules(10))).expect("rules");
+    assert!(!bench.passes("/", &alice).await);
+    bench.enforcer.reload(file(&rules(20))).expect("rules");
+    assert_eq!((bench.left(0, "alice"), bench.left(1, "alice")), (8, 2));
+}
+
 #[tokio::test]
 async fn a_body_of_unknown_length_cannot_slip_by_a_limit_on_lengths() {
     let bench = Bench::new(

@@ -133,7 +133,7 @@ fn wrong_shapes() {
     ");
     assert_snapshot!(mistakes("sliding_log: { limit: 5, window: 1m, limit: 6 }"), @"1:38: sliding_log.limit: is given twice, first on line 1");
     assert_snapshot!(mistakes("sliding_log: { limit: 5, window: 1m, [a]: 6 }"), @"1:38: sliding_log: keys must be names; read a list");
-    assert_snapshot!(mistakes("sliding_log: { limit: 5"), @"2:1: is not YAML: while parsing a flow mapping, did not find expected ',' or '}'");
+    assert_snapshot!(mistakes("sliding_log: { limit: 5"), @"2:1: is not YAML: while parsing a flow mapping, did not find expected ',' or '}'; a bracket is not closed, or a comma is missing");
 }
 
 #[test]

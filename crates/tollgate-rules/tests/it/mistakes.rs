@@ -170,6 +170,9 @@ fn charges() {
         "{ use: api, key: [ip], cost: content_length }",
         "{ use: api, key: [ip], cost: { header: \"x y\", default: 7, max: 6 } }",
         "{ use: api, key: [ip], cost: { header: x, default: 6 } }",
+        "{ use: api, key: [ip], cost: { header: x, min: 3, max: 2 } }",
+        "{ use: api, key: [ip], cost: { header: x, default: 0 } }",
+        "{ use: api, key: [ip], cost: { header: x, min: 6 } }",
         "{ bandwidth: { rate: 1KiB/s }, cost: 1 }, { bandwidth: { rate: 1KiB/s } }, { bandwidth: { rate: 2KiB/s } }",
     ]
     .map(|limit| in_rule(limit, "reject"));
@@ -194,6 +197,9 @@ fn charges() {
     6:63: everywhere[0].limits[0].cost: must be a number, `content-length`, or `{ header: x-cost, default: 1, max: 100 }`; read "content_length"; did you mean `content-length`?
     6:73: everywhere[0].limits[0].cost.header: "x y" is no name of a header
     6:89: everywhere[0].limits[0].cost.default: must not be above `max`, 6
+    6:63: everywhere[0].limits[0].cost: is more than the limit ever gives at once (5): no request would pass
+    6:81: everywhere[0].limits[0].cost.min: must not be above `max`, 2
+    6:85: everywhere[0].limits[0].cost.default: must not be below `min`, 1
     6:63: everywhere[0].limits[0].cost: is more than the limit ever gives at once (5): no request would pass
     6:71: everywhere[0].limits[0].cost: has no meaning beside `bandwidth`: it paces one response and charges nobody
     6:109: everywhere[0].limits[2]: must be the only `bandwidth` of its rule

@@ -2,9 +2,10 @@
 //!
 //! A definition is a limit in the store like any other, named by its numbers, so that everybody who sends the same numbers
 //! charges the same buckets, whatever the spelling and through whichever door. There are at most [`MOST`] spellings at once:
-//! a new one displaces what nobody has asked for in [`IDLE`], and what was used of that is forgotten. Where all of them are
-//! in use it is refused: to forget a limit takes a look at every key in memory, and whoever sends ever new numbers must not
-//! be able to ask for that all the time.
+//! a new one displaces the oldest of those that nobody has asked for in [`IDLE`], and what was used of them is forgotten.
+//! Where all of them are in use it is refused: to forget a limit takes a look at every key in memory, and whoever sends ever
+//! new numbers must not be able to ask for that all the time. Nor does anybody wait for it: it is done when the new one is
+//! there, [a few](FEW) at a time, and not on a thread that answers.
 
 use super::AskError;
 use std::{
@@ -15,6 +16,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tokio::runtime::Handle;
 use tollgate::{Limit, Store};
 use tollgate_rules::{ParsedLimit, parse_limit};
 
@@ -23,6 +25,9 @@ const MOST: usize = 1024;
 
 /// Who was not asked for that long may go.
 const IDLE: Duration = Duration::from_secs(60);
+
+/// How many are displaced at once: one is needed, and the next who come find room.
+const FEW: usize = 8;
 
 /// The definitions that were asked for.
 pub(super) struct Definitions<S: Store> {
@@ -69,7 +74,10 @@ impl<S: Store> Definitions<S> {
     }
 
     /// The limit that a text defines.
-    pub(super) fn find(&self, text: &str) -> Result<Arc<Defined<S>>, AskError> {
+    pub(super) fn find(&self, text: &str) -> Result<Arc<Defined<S>>, AskError>
+    where
+        S: 'static,
+    {
         let now = self.now();
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(defined) = known.by_text.get(text) {
@@ -82,7 +90,20 @@ impl<S: Store> Definitions<S> {
             _ => return Err(AskError::Bandwidth),
         };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.make_room(self.most, |asked| now.saturating_sub(asked) < millis(self.idle))?;
+        let displaced = known.make_room(self.most, |asked| now.saturating_sub(asked) < millis(self.idle))?;
+        let entered = self.enter(&mut known, text, limit, now);
+        drop(known);
+        forget(displaced);
+        entered
+    }
+
+    fn enter(
+        &self,
+        known: &mut Known<S>,
+        text: &str,
+        limit: Limit,
+        now: u64,
+    ) -> Result<Arc<Defined<S>>, AskError> {
         let name: Box<str> = format!("defined/{limit:?}").into();
         let defined = match known.by_name.get(&name) {
             Some(defined) => Arc::clone(defined),
@@ -102,13 +123,34 @@ impl<S: Store> Definitions<S> {
 }
 
 impl<S: Store> Known<S> {
-    /// Room for one more, at the cost of those that are not in use.
-    fn make_room(&mut self, most: usize, in_use: impl Fn(u64) -> bool) -> Result<(), AskError> {
-        if self.by_text.len() >= most {
-            self.by_name.retain(|_, defined| in_use(defined.asked.load(Relaxed)));
-            self.by_text.retain(|_, defined| in_use(defined.asked.load(Relaxed)));
+    /// Room for one more, at the cost of a few that are not in use, the oldest first: these.
+    fn make_room(
+        &mut self,
+        most: usize,
+        in_use: impl Fn(u64) -> bool,
+    ) -> Result<Vec<Arc<Defined<S>>>, AskError> {
+        if self.by_text.len() < most {
+            return Ok(Vec::new());
         }
-        if self.by_text.len() >= most { Err(AskError::TooManyDefinitions) } else { Ok(()) }
+        let asked = |defined: &Arc<Defined<S>>| defined.asked.load(Relaxed);
+        let mut displaced: Vec<_> = self.by_name.values().filter(|it| !in_use(asked(it))).cloned().collect();
+        displaced.sort_unstable_by_key(asked);
+        displaced.truncate(FEW);
+        let stays = |defined: &Arc<Defined<S>>| !displaced.iter().any(|it| Arc::ptr_eq(it, defined));
+        self.by_name.retain(|_, defined| stays(defined));
+        self.by_text.retain(|_, defined| stays(defined));
+        if displaced.is_empty() { Err(AskError::TooManyDefinitions) } else { Ok(displaced) }
+    }
+}
+
+/// Lets go of what was displaced, where that takes nobody's time.
+fn forget<S: Store + 'static>(displaced: Vec<Arc<Defined<S>>>) {
+    if displaced.is_empty() {
+        return;
+    }
+    match Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(move || drop(displaced))),
+        Err(_) => drop(displaced),
     }
 }
 
@@ -120,7 +162,7 @@ fn millis(time: Duration) -> u64 {
 mod tests {
     use super::*;
     use std::thread::sleep;
-    use tollgate::MemoryStore;
+    use tollgate::{Charge, MemoryStore};
 
     fn text(limit: u32) -> String {
         format!("fixed_window: {{ limit: {limit}, window: 1h }}")
@@ -140,6 +182,29 @@ mod tests {
         assert_eq!(asked(5), Ok(5), "1 and 3 went");
         assert_eq!(definitions.known.read().expect("nobody panics").by_text.len(), 2);
         assert_eq!(definitions.known.read().expect("nobody panics").by_name.len(), 2);
+    }
+
+    /// To forget all of them at once would take as many looks at every key, one behind the other, while everybody waits.
+    #[tokio::test]
+    async fn a_few_of_the_oldest_are_displaced_at_once() {
+        let idle = Duration::from_millis(300);
+        let store = Arc::new(MemoryStore::new());
+        let definitions = Definitions::with_room(Arc::clone(&store), 20, idle);
+        let ask = |limit| definitions.find(&text(limit)).expect("there is room").handle.clone();
+        let older: Vec<_> = (1..=10).map(ask).collect();
+        sleep(Duration::from_millis(20));
+        let newer: Vec<_> = (11..=20).map(ask).collect();
+        sleep(2 * idle);
+        ask(21);
+        let kept = || definitions.known.read().expect("nobody panics").by_text.len();
+        assert_eq!((kept(), definitions.known.read().expect("nobody panics").by_name.len()), (13, 13));
+        let is_forgotten = |handle: &&_| store.check_one(&Charge::new(*handle, "key")).is_err();
+        testkit::eventually("eight to be forgotten", || {
+            (older.iter().filter(is_forgotten).count() == FEW).then_some(())
+        });
+        assert_eq!(newer.iter().filter(is_forgotten).count(), 0);
+        (22..=28).for_each(|limit| drop(ask(limit)));
+        assert_eq!(kept(), 20, "there was room for these");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// Nobody could decide about these, and no policy does instead. Told as [`Answered::asked`] is.
     fn unanswered(&self, _door: DoorName, _asked: &[(Option<usize>, Key<'_>, u32)]) {}
 
-    /// A descriptor was told how it stands.
+    /// A descriptor was told how it stands, or could not be.
     fn described(&self, described: &Described<'_>) {
         let _ = described;
     }
@@ -66,6 +66,10 @@ pub enum Stood {
     Over,
     /// Over it, and its rule refuses nobody.
     Shadow,
+    /// The global switch is off: nobody was asked.
+    Skipped,
+    /// Nobody could decide, and no policy does instead.
+    Unanswered,
 }
 
 /// A cell that was asked.

@@ -84,7 +84,10 @@ impl<'d, S: Store> Sitting<'d, S> {
     ///
     /// # Errors
     /// Where it defines none, or the store cannot keep it.
-    pub fn defined(&self, text: &str) -> Result<Which<S>, AskError> {
+    pub fn defined(&self, text: &str) -> Result<Which<S>, AskError>
+    where
+        S: 'static,
+    {
         self.definitions.find(text).map(|defined| Which(Kind::Defined(defined)))
     }
 

@@ -25,7 +25,10 @@ pub(super) struct Prepared<'q, 'a, S: Store> {
 }
 
 impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
-    pub(super) fn new(sitting: &Sitting<'_, S>, asked: &'q Asked<'a>) -> Result<Self, Reply> {
+    pub(super) fn new(sitting: &Sitting<'_, S>, asked: &'q Asked<'a>) -> Result<Self, Reply>
+    where
+        S: 'static,
+    {
         let mut limits = SmallVec::new();
         for (place, charge) in asked.charges.iter().enumerate() {
             let found = match &charge.limit {

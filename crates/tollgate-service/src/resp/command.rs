@@ -97,7 +97,8 @@ pub(crate) static COMMANDS: [Spec; 24] = [
         WRITE,
         "limit key [cost] | limit KEYS n value [value ...] [cost]",
         "Takes a slot of a concurrency limit; answers as TG.CHECK does and with the permit that holds it, null where \
-         refused. Retry after -2: when somebody leaves.",
+         there is none to give back: refused, switched off, open while the store is away, at a cost of 0. Retry after -2: \
+         when somebody leaves.",
     ),
     spec(
         "TG.RENEW",

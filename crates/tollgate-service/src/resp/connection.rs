@@ -75,7 +75,11 @@ async fn talk<S: Enter + Cells>(door: &Resp<S>, stream: &mut Stream, guard: &Gua
                 Ok(None) => break,
                 Ok(Some(length)) => {
                     let request = parser.request(input.read());
-                    if request.len() > 0 {
+                    if request.is_http() {
+                        // What came before is answered; this is not, and nothing behind it is looked at.
+                        door.tell_of_http();
+                        session.is_over = true;
+                    } else if request.len() > 0 {
                         door.answer(&request, &mut session, &mut seat, &mut output).await;
                     }
                     input.start += length;

@@ -1,7 +1,8 @@
 //! Redis clients: `CL.THROTTLE` as redis-cell has it, and the limits of the rule file as `TG.*`.
 //!
 //! Everything that stock clients say when they connect is understood. Requests in one packet are answered in one, in order;
-//! whoever does not read its answers is not listened to any more.
+//! whoever does not read its answers is not listened to any more. A line of HTTP ends the connection, as Redis does: browsers
+//! can be made to send one to where nobody else can.
 //!
 //! Where redis-cell errs this does not: rates above a million a second are exact, no debt is lost to an early expiry, hints
 //! are rounded up, a quantity of 0 writes nothing, one below 0 gives back up to a full bucket, and a key may be any bytes.
@@ -18,7 +19,11 @@ mod session;
 mod talk;
 
 use crate::Desk;
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 use tollgate::{Cells, Enter};
 use tollgate_net::{Door, Guard, Stream, Tokens};
 
@@ -44,13 +49,29 @@ impl Default for RespSettings {
 pub struct Resp<S: Enter + Cells> {
     desk: Desk<S>,
     settings: RespSettings,
+    /// When somebody was last told that HTTP came.
+    told_of_http: Mutex<Option<Instant>>,
 }
+
+/// Whoever sends HTTP again and again does not fill the log.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 impl<S: Enter + Cells> Resp<S> {
     /// A door that asks at this desk.
     #[must_use]
     pub const fn new(desk: Desk<S>, settings: RespSettings) -> Self {
-        Self { desk, settings }
+        Self { desk, settings, told_of_http: Mutex::new(None) }
+    }
+
+    fn tell_of_http(&self) {
+        let mut told = self.told_of_http.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+            *told = Some(Instant::now());
+            tracing::warn!(
+                target: "tollgate::resp",
+                "HTTP came to the listener for Redis clients, perhaps from a page that was made to send commands; it was closed"
+            );
+        }
     }
 }
 

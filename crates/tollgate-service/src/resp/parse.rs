@@ -16,7 +16,7 @@ pub(crate) struct Limits {
     pub(crate) argument: usize,
 }
 
-/// Bytes in a line of words, whoever sends it.
+/// Bytes in a line of words; fewer where a request may have no more.
 const LONGEST_LINE: usize = 64 * 1024;
 /// Digits of a length, with its sign; no length that is accepted has as many.
 const LONGEST_NUMBER: usize = 20;
@@ -73,12 +73,20 @@ enum State {
 pub(crate) struct Request<'a> {
     bytes: &'a [u8],
     arguments: &'a [(usize, usize)],
+    is_line: bool,
 }
 
 impl<'a> Request<'a> {
     /// How many arguments, the command's name among them; none in an empty line.
     pub(crate) const fn len(&self) -> usize {
         self.arguments.len()
+    }
+
+    /// Whether it is a line of HTTP: of a browser that was made to send commands in a body, to where only it can reach.
+    pub(crate) fn is_http(&self) -> bool {
+        let first = self.get(0);
+        let is_host = || first.get(..5).is_some_and(|it| it.eq_ignore_ascii_case(b"host:"));
+        self.is_line && (first.eq_ignore_ascii_case(b"post") || is_host())
     }
 
     /// The argument in this place; nothing where there is none.
@@ -148,7 +156,8 @@ impl Parser {
 
     /// The request that [`parse`](Self::parse) has just found whole, in the same bytes.
     pub(crate) fn request<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
-        Request { bytes: if self.is_line { &self.words } else { bytes }, arguments: &self.arguments }
+        let bytes = if self.is_line { &self.words } else { bytes };
+        Request { bytes, arguments: &self.arguments, is_line: self.is_line }
     }
 
     /// How many bytes the request at hand has at least, as far as is known.
@@ -169,7 +178,7 @@ impl Parser {
 
     fn line(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Flaw> {
         let end = bytes[self.at..].iter().position(|byte| *byte == b'\n').map(|end| end + self.at);
-        if end.unwrap_or(bytes.len()) > LONGEST_LINE {
+        if end.unwrap_or(bytes.len()) > LONGEST_LINE.min(limits.request) {
             return Err(Flaw::LineTooLong);
         }
         let Some(end) = end else {
@@ -352,6 +361,18 @@ mod tests {
         let mut long = vec![b'a'; LONGEST_LINE + 1];
         long.push(b'\n');
         assert_eq!(flaw(&long), "too big inline request");
+    }
+
+    #[test]
+    fn a_line_is_no_longer_than_a_request() {
+        let limits = Limits { request: 100, ..LIMITS };
+        for end in ["", "\n"] {
+            let read = |length| {
+                Parser::default().parse(&["a".repeat(length), end.into()].concat().into_bytes(), &limits)
+            };
+            assert_eq!(read(101), Err(Flaw::LineTooLong));
+            assert!(read(100).is_ok());
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One call: what is asked for by path, answered on its stream.
 
 use super::{
-    Rls,
+    Rls, RlsSettings,
     grpc::{self, Code, Failure, Inbox},
     health, json,
     messages::{HealthRequest, RateLimitRequest},
@@ -20,6 +20,7 @@ use std::{
 };
 use tokio::time::timeout;
 use tollgate::Store;
+use tollgate_net::Slot;
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
@@ -92,20 +93,20 @@ struct Calls<'c, S: Store> {
 
 impl<S: Store> Calls<'_, S> {
     async fn should_rate_limit(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
-        let request: RateLimitRequest = self.only().await?;
+        let request: RateLimitRequest = self.only(self.door.settings.max_message).await?;
         let response = self.door.decide(&request).await?;
         Ok(send(respond, &response)?)
     }
 
     async fn health(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
-        let request: HealthRequest = self.only().await?;
+        let request: HealthRequest = self.only(health::LONGEST).await?;
         let response = health::check(&request, &self.door.drain)?;
         Ok(send(respond, &response)?)
     }
 
     /// Tells how it is, and whenever that changes, until the client has heard enough.
     async fn watch(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
-        let request: HealthRequest = self.only().await?;
+        let request: HealthRequest = self.only(health::LONGEST).await?;
         let mut stream = begin(respond)?;
         for step in health::steps(&request, &self.door.drain) {
             stream.send_data(grpc::write(&step.told), false).map_err(Gone::from)?;
@@ -119,9 +120,9 @@ impl<S: Store> Calls<'_, S> {
 
     async fn reflect(&mut self, respond: &mut SendResponse<Bytes>) -> Result<(), Failure> {
         let mut stream = begin(respond)?;
-        let patience = self.door.settings.patience;
+        let RlsSettings { patience, max_message, .. } = self.door.settings;
         loop {
-            match self.next().await {
+            match self.next(max_message).await {
                 Ok(Some(bytes)) => {
                     let request = match grpc::read(bytes) {
                         Ok(request) => request,
@@ -139,17 +140,17 @@ impl<S: Store> Calls<'_, S> {
     }
 
     /// The one message that a call brings.
-    async fn only<M: Message + Default>(&mut self) -> Result<M, Failure> {
-        match self.next().await? {
+    async fn only<M: Message + Default>(&mut self, longest: usize) -> Result<M, Failure> {
+        match self.next(longest).await? {
             Some(bytes) => grpc::read(bytes),
             None => Err(Failure::new(Code::InvalidArgument, "the call brings no message")),
         }
     }
 
     /// The next message; none where the client has ended.
-    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    async fn next(&mut self, longest: usize) -> Result<Option<Bytes>, Failure> {
         let patience = self.door.settings.patience;
-        let mut arrives = pin!(self.arrives());
+        let mut arrives = pin!(self.arrives(longest));
         // Most messages came with their heads, and need no timer.
         let arrived = poll_fn(|context| match arrives.as_mut().poll(context) {
             Poll::Ready(arrived) => Poll::Ready(Some(arrived)),
@@ -167,17 +168,20 @@ impl<S: Store> Calls<'_, S> {
         }
     }
 
-    async fn arrives(&mut self) -> Result<Option<Bytes>, Failure> {
-        let longest = self.door.settings.max_message;
+    async fn arrives(&mut self, longest: usize) -> Result<Option<Bytes>, Failure> {
         if let Some(message) = self.inbox.next(Bytes::new(), longest)? {
             return Ok(Some(message));
         }
+        let mut room = None;
         while let Some(piece) = self.body.data().await {
             let piece = piece.map_err(Gone::from)?;
             // What was read may be sent again; one that is gone needs no room.
             let _ = self.body.flow_control().release_capacity(piece.len());
             if let Some(message) = self.inbox.next(piece, longest)? {
                 return Ok(Some(message));
+            }
+            if room.is_none() && self.inbox.awaited().is_some_and(is_long) {
+                room = Some(self.door.room_for_long().ok_or_else(full)?);
             }
         }
         Ok(None)
@@ -229,6 +233,10 @@ async fn over_http<S: Store>(
     mut body: RecvStream,
     respond: &mut SendResponse<Bytes>,
 ) -> Result<(), Gone> {
+    let _room = match door.by_head(head) {
+        ByHead::Answered(told) => return answer_http(told, respond),
+        ByHead::Question(room) => room,
+    };
     let longest = door.settings.max_message;
     let read = async {
         let mut read = Vec::new();
@@ -242,16 +250,12 @@ async fn over_http<S: Store>(
         }
         Ok::<_, Gone>(Some(read))
     };
-    let read = match json::wants_body(&head.method, head.uri.path()) {
-        true => match timeout(door.settings.patience, read).await {
-            Ok(read) => read?,
-            Err(_) => return answer_http(json::timed_out(), respond),
+    let told = match timeout(door.settings.patience, read).await {
+        Ok(read) => match read? {
+            Some(read) => json::answer(door, &read).await,
+            None => json::too_long(longest),
         },
-        false => Some(Vec::new()),
-    };
-    let told = match read {
-        Some(read) => door.over_http(&head.method, head.uri.path(), &head.headers, &read).await,
-        None => json::too_long(longest),
+        Err(_) => json::timed_out(),
     };
     answer_http(told, respond)
 }
@@ -278,26 +282,48 @@ impl<S: Store> Rls<S> {
         word.is_some_and(|(_, word)| tokens.admits(word.trim_ascii()))
     }
 
-    /// What is asked without gRPC, on either HTTP.
-    pub(super) async fn over_http(
-        &self,
-        method: &Method,
-        path: &str,
-        headers: &HeaderMap,
-        body: &[u8],
-    ) -> Response<Bytes> {
-        match (path, method) {
+    /// What is asked without gRPC, on either HTTP, as far as its head tells: nothing is read of whoever may not ask.
+    pub(super) fn by_head(&self, head: &http::request::Parts) -> ByHead {
+        let told = match (head.uri.path(), &head.method) {
             ("/healthcheck", &Method::GET | &Method::HEAD) => match health::is_well(&self.drain) {
                 true => json::text(StatusCode::OK, "OK"),
                 false => json::text(StatusCode::INTERNAL_SERVER_ERROR, "not serving: on its way out"),
             },
-            ("/json", &Method::POST) => match self.admits(headers) {
-                true => json::answer(self, body).await,
-                false => json::unauthorized(),
+            ("/json", &Method::POST) if !self.admits(&head.headers) => json::unauthorized(),
+            ("/json", &Method::POST) if json::is_of_a_page(&head.headers) => json::forbidden(),
+            ("/json", &Method::POST) => match json::body_length(&head.headers).is_none_or(is_long) {
+                false => return ByHead::Question(None),
+                true => match self.room_for_long() {
+                    Some(room) => return ByHead::Question(Some(room)),
+                    None => json::text(StatusCode::SERVICE_UNAVAILABLE, full().message),
+                },
             },
             ("/healthcheck", _) => json::method_not_allowed("GET"),
             ("/json", _) => json::method_not_allowed("POST"),
             _ => json::text(StatusCode::NOT_FOUND, "here are POST /json, GET /healthcheck, and gRPC"),
-        }
+        };
+        ByHead::Answered(told)
     }
+
+    /// A place to read something long; `None` where as many are being read as may be.
+    fn room_for_long(&self) -> Option<Slot> {
+        self.long.enter()
+    }
+}
+
+/// What the head of a request without gRPC leads to.
+pub(super) enum ByHead {
+    /// It is answered.
+    Answered(Response<Bytes>),
+    /// Its body is a question, to be read in the place that a long one has.
+    Question(Option<Slot>),
+}
+
+/// Whether so many bytes are more than a question of Envoy's has, and come in more than one piece.
+const fn is_long(bytes: usize) -> bool {
+    bytes > 16 << 10
+}
+
+fn full() -> Failure {
+    Failure::new(Code::Unavailable, "too many long messages are being read at once; please try again")
 }

@@ -110,32 +110,45 @@ pub(super) async fn decide<S: Store>(
     for (place, descriptor) in request.descriptors.iter().enumerate() {
         asked.push(asked_of(domains, request, place, descriptor)?);
     }
+    drop_replaced(&mut asked);
     // The global switch: nothing is refused, and no store is touched.
     if !file.enabled {
-        asked.iter_mut().for_each(|asked| asked.held = Held::Free);
+        for asked in &mut asked {
+            book(ledger, asked, Stood::Skipped);
+            asked.held = Held::Free;
+        }
     }
-    drop_replaced(&mut asked);
     let clerk = Clerk { edition, nodes: NonZeroU32::new(file.store.nodes).unwrap_or(NonZeroU32::MIN) };
-    let standings = clerk.standings(&asked, domains).await?;
+    let standings = match clerk.standings(&asked, domains).await {
+        Ok(standings) => standings,
+        Err(error) => {
+            asked.iter().for_each(|asked| book(ledger, asked, Stood::Unanswered));
+            return Err(error.into());
+        }
+    };
+    let all_shadow = domains.settings().shadow_mode;
     for (asked, standing) in asked.iter().zip(&standings) {
-        book(ledger, asked, standing.as_ref(), domains.settings().shadow_mode);
+        if let Some(standing) = standing {
+            book(ledger, asked, stood(asked, standing, all_shadow));
+        }
     }
     Ok(answer(domains.settings(), request, &asked, standings))
 }
 
-/// Tells of a descriptor that something limits.
-fn book(ledger: &dyn Ledger, asked: &Asked<'_>, standing: Option<&Standing>, all_shadow: bool) {
-    let (
-        Some(standing),
-        Held::Counted { values, .. } | Held::Limited { values, .. } | Held::Blocked { values, .. },
-    ) = (standing, &asked.held)
-    else {
-        return;
-    };
-    let stood = match standing.is_over {
+fn stood(asked: &Asked<'_>, standing: &Standing, all_shadow: bool) -> Stood {
+    match standing.is_over {
         true if all_shadow || asked.rule.is_some_and(|rule| rule.shadow_mode) => Stood::Shadow,
         true => Stood::Over,
         false => Stood::Within,
+    }
+}
+
+/// Tells of a descriptor that something limits.
+fn book(ledger: &dyn Ledger, asked: &Asked<'_>, stood: Stood) {
+    let (Held::Counted { values, .. } | Held::Limited { values, .. } | Held::Blocked { values, .. }) =
+        &asked.held
+    else {
+        return;
     };
     let hits = if asked.is_negative { 0 } else { asked.hits };
     ledger.described(&Described { rule: asked.place, key: Key::List(values), hits, stood });

@@ -57,31 +57,41 @@ impl Inbox {
     /// Takes what came in, and gives the next message where that is complete. What is behind it is kept.
     pub(super) fn next(&mut self, mut piece: Bytes, longest: usize) -> Result<Option<Bytes>, Failure> {
         if !self.kept.is_empty() {
+            // In place: however small the pieces are, no byte is copied for each of them.
             self.kept.extend_from_slice(&piece);
-            piece = std::mem::take(&mut self.kept).freeze();
+            return Ok(whole(&self.kept, longest)?.map(|end| self.kept.split_to(end).freeze().slice(HEAD..)));
         }
-        let Some(&[flag, a, b, c, d]) = piece.first_chunk::<5>() else {
-            self.kept.extend_from_slice(&piece);
-            return Ok(None);
-        };
-        if flag != 0 {
-            let message = "the message is compressed, and no encoding but identity is read";
-            return Err(Failure::new(Code::Unimplemented, message));
-        }
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if length > longest {
-            let message = format!("the message has {length} bytes, and at most {longest} are read");
-            return Err(Failure::new(Code::ResourceExhausted, message));
-        }
-        let Some(behind) = piece.len().checked_sub(5 + length) else {
-            self.kept.extend_from_slice(&piece);
-            return Ok(None);
-        };
-        if behind > 0 {
-            self.kept.extend_from_slice(&piece[5 + length..]);
-        }
-        Ok(Some(piece.slice(5..5 + length)))
+        let message = whole(&piece, longest)?.map(|end| piece.split_to(end).slice(HEAD..));
+        self.kept.extend_from_slice(&piece);
+        Ok(message)
     }
+
+    /// How long the message is that is not complete yet, where its head says so already.
+    pub(super) fn awaited(&self) -> Option<usize> {
+        length(&self.kept)
+    }
+}
+
+/// Bytes in front of a message: whether it is compressed, and how long it is.
+const HEAD: usize = 5;
+
+/// Where the message ends that these bytes begin with, if all of it is here.
+fn whole(bytes: &[u8], longest: usize) -> Result<Option<usize>, Failure> {
+    let Some(length) = length(bytes) else { return Ok(None) };
+    if bytes[0] != 0 {
+        let message = "the message is compressed, and no encoding but identity is read";
+        return Err(Failure::new(Code::Unimplemented, message));
+    }
+    if length > longest {
+        let message = format!("the message has {length} bytes, and at most {longest} are read");
+        return Err(Failure::new(Code::ResourceExhausted, message));
+    }
+    Ok((bytes.len() >= HEAD + length).then_some(HEAD + length))
+}
+
+fn length(bytes: &[u8]) -> Option<usize> {
+    let &[_, a, b, c, d] = bytes.first_chunk::<HEAD>()?;
+    Some(u32::from_be_bytes([a, b, c, d]) as usize)
 }
 
 /// What a message says.
@@ -165,6 +175,20 @@ mod tests {
             }
             assert_eq!(messages, ["abc", "", "x"], "in pieces of {size}");
         }
+    }
+
+    /// Every piece once copied all that was there before it: then this would take until the next morning.
+    #[test]
+    fn a_long_message_may_come_byte_by_byte() {
+        let length = 1_usize << 20;
+        let mut inbox = Inbox::default();
+        assert_eq!(inbox.next(Bytes::from_static(&[0, 0, 0x10, 0, 0]), length), Ok(None));
+        assert_eq!(inbox.awaited(), Some(length));
+        for _ in 1..length {
+            assert_eq!(inbox.next(Bytes::from_static(b"x"), length), Ok(None));
+        }
+        let message = inbox.next(Bytes::from_static(b"xy"), length).expect("whole").expect("complete");
+        assert_eq!((message.len(), &inbox.kept[..]), (length, &b"y"[..]));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use tollgate_net::{Drain, Phase};
 /// What may be asked about: the server as a whole, and the name that envoyproxy/ratelimit has.
 const SERVICES: [&str; 3] = ["", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService"];
 
+/// Bytes of a question: a name, and anybody may ask.
+pub(super) const LONGEST: usize = 1 << 10;
+
 /// How it is for a while.
 pub(super) struct Step {
     pub(super) told: HealthResponse,

@@ -1,20 +1,27 @@
 //! The same question in JSON: a `RateLimitRequest` as proto3 has it there, names in either spelling.
 
 use super::{
-    AskError, Rls,
+    AskError, Rls, entry,
     messages::{
         Code, DescriptorStatus, Entry, HeaderValue, Kind, RateLimit, RateLimitDescriptor, RateLimitOverride,
         RateLimitRequest, RateLimitResponse, Struct, Value as WireValue, WireUnit,
     },
 };
 use bytes::Bytes;
-use http::{Method, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tollgate::Store;
 
-/// Whether a question has a body that is looked at.
-pub(super) fn wants_body(method: &Method, path: &str) -> bool {
-    path == "/json" && method == Method::POST
+/// Whether a page in somebody's browser asks, which can send this to a service that only the browser reaches. That a body
+/// is JSON need not be said here, as clients of the reference do not, so pages are known by what browsers say of them.
+pub(super) fn is_of_a_page(headers: &HeaderMap) -> bool {
+    let from = headers.get("sec-fetch-site").map(http::HeaderValue::as_bytes);
+    headers.contains_key(header::ORIGIN) || matches!(from, Some(b"cross-site" | b"same-site"))
+}
+
+/// How long a body is, where its head says so; it is held to that.
+pub(super) fn body_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// What is answered to a body.
@@ -54,6 +61,13 @@ pub(super) fn timed_out() -> Response<Bytes> {
 pub(super) fn unauthorized() -> Response<Bytes> {
     let words = "the request needs the header `authorization: Bearer <token>`";
     with(text(StatusCode::UNAUTHORIZED, words), header::WWW_AUTHENTICATE, "Bearer")
+}
+
+pub(super) fn forbidden() -> Response<Bytes> {
+    text(
+        StatusCode::FORBIDDEN,
+        "pages of other sites may not ask: the request has `origin` or `sec-fetch-site`",
+    )
 }
 
 pub(super) fn method_not_allowed(instead: &'static str) -> Response<Bytes> {
@@ -102,8 +116,9 @@ fn descriptor(here: &Place<'_>) -> Result<RateLimitDescriptor, String> {
 
 fn entry(here: &Place<'_>) -> Result<Entry, String> {
     let mut fields = Fields::of(here.value, here.path.clone())?;
-    let entry =
-        Entry { key: fields.take("key", |it| it.text())?, value: fields.take("value", |it| it.text())? };
+    // As gRPC has it: the same bytes are the same bucket.
+    let text = |it: &Place<'_>| it.text().map(|text| entry::text(text.into_bytes()));
+    let entry = Entry { key: fields.take("key", text)?, value: fields.take("value", text)? };
     fields.finish()?;
     Ok(entry)
 }

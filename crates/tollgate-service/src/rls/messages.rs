@@ -2,6 +2,8 @@
 //!
 //! Written out, so that building needs neither a compiler of proto files nor what it prints. A test holds them to the files.
 
+pub use super::entry::Entry;
+
 use prost::{Enumeration, Message};
 use std::collections::BTreeMap;
 
@@ -34,17 +36,6 @@ pub struct RateLimitDescriptor {
     /// Whether the hits are given back.
     #[prost(bool, tag = "4")]
     pub is_negative_hits: bool,
-}
-
-/// One entry of a descriptor.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub struct Entry {
-    /// Its key.
-    #[prost(string, tag = "1")]
-    pub key: String,
-    /// Its value, which may be empty.
-    #[prost(string, tag = "2")]
-    pub value: String,
 }
 
 /// A limit that comes with the question.

@@ -8,12 +8,14 @@
 //!
 //! A call is answered by the task of its connection where that needs no waiting, which in memory is always: no task, no
 //! channel and no timer is made for it. The h2 crate does HTTP/2; the five bytes in front of a message and the trailers
-//! behind it are ours. What clients can make it hold is bounded: streams, heads, messages, and the time for each.
+//! behind it are ours. What clients can make it hold is bounded: streams, heads, messages, long ones among them, and the time
+//! for each; and who has no token is not read at all.
 
 mod answer;
 mod call;
 mod connection;
 mod decide;
+mod entry;
 mod grpc;
 mod health;
 mod json;
@@ -65,11 +67,16 @@ impl Default for RlsSettings {
     }
 }
 
+/// Long messages that are read at once, over all connections: what clients that never end them can make this hold.
+const LONG_AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
+
 /// Envoy's rate limit service as a door.
 pub struct Rls<S: Store> {
     desk: Desk<S>,
     settings: RlsSettings,
     in_flight: Ceiling,
+    /// Long messages that are being read.
+    long: Ceiling,
     /// Health says no as soon as the way out begins.
     drain: Drain,
 }
@@ -79,7 +86,7 @@ impl<S: Store> Rls<S> {
     #[must_use]
     pub fn new(desk: Desk<S>, settings: RlsSettings, drain: Drain) -> Self {
         let in_flight = Ceiling::new(settings.max_in_flight);
-        Self { desk, settings, in_flight, drain }
+        Self { desk, settings, in_flight, long: Ceiling::new(LONG_AT_ONCE), drain }
     }
 
     /// How many requests are being decided, for whoever counts.

@@ -1,6 +1,6 @@
 //! HTTP/1.1: the same question in JSON, and whether it is well.
 
-use super::{Rls, json, preface::Begun};
+use super::{Rls, call::ByHead, json, preface::Begun};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -35,18 +35,16 @@ async fn answer<S: Store>(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
+    let _room = match door.by_head(&head) {
+        ByHead::Answered(told) => return Ok(told.map(Full::new)),
+        ByHead::Question(room) => room,
+    };
     let longest = door.settings.max_message;
-    let told = if json::wants_body(&head.method, head.uri.path()) {
-        match timeout(door.settings.patience, Limited::new(body, longest).collect()).await {
-            Ok(Ok(read)) => {
-                door.over_http(&head.method, head.uri.path(), &head.headers, &read.to_bytes()).await
-            }
-            Ok(Err(error)) if error.is::<LengthLimitError>() => json::too_long(longest),
-            // The second is not heard: the client broke off.
-            Err(_) | Ok(Err(_)) => json::timed_out(),
-        }
-    } else {
-        door.over_http(&head.method, head.uri.path(), &head.headers, &[]).await
+    let told = match timeout(door.settings.patience, Limited::new(body, longest).collect()).await {
+        Ok(Ok(read)) => json::answer(door, &read.to_bytes()).await,
+        Ok(Err(error)) if error.is::<LengthLimitError>() => json::too_long(longest),
+        // The second is not heard: the client broke off.
+        Err(_) | Ok(Err(_)) => json::timed_out(),
     };
     Ok(told.map(Full::new))
 }

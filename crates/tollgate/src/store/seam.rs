@@ -20,7 +20,8 @@ pub trait Store: Send + Sync {
     /// How the store names a limit. Clones name the same one.
     type Limit: Clone + fmt::Debug + Send + Sync;
 
-    /// Adds a limit, under a name that means the same limit to everybody who shares the store.
+    /// Adds a limit, under a name that means the same limit to everybody who shares the store. Where a shared store knows the
+    /// name, its limit is changed to these numbers, as by [`change_limit`](Self::change_limit).
     ///
     /// # Errors
     /// Where the store has no room for it, or cannot keep its numbers.
@@ -34,6 +35,11 @@ pub trait Store: Send + Sync {
     fn add_with_room(&self, name: &str, limit: Limit, max_keys: u32) -> Result<Self::Limit, StoreError> {
         let _ = max_keys;
         self.add_named(name, limit)
+    }
+
+    /// Whether a limit's room is the store's to give, and a limit with other room another limit.
+    fn gives_room(&self) -> bool {
+        false
     }
 
     /// Forgets a limit that nobody charges any more. A shared store lets its keys expire instead.
@@ -173,6 +179,10 @@ impl<C: Clock + Send + Sync> Store for MemoryStore<C> {
 
     fn add_with_room(&self, _: &str, limit: Limit, max_keys: u32) -> Result<LimitHandle, StoreError> {
         self.add_bounded(limit, max_keys as usize)
+    }
+
+    fn gives_room(&self) -> bool {
+        true
     }
 
     fn remove_limit(&self, limit: &LimitHandle) {

@@ -80,6 +80,34 @@ fn switches_are_for_operators_and_work_at_once() {
 }
 
 #[test]
+fn the_global_switch_works_beside_a_mistake_in_the_file() {
+    let stage = Stage::guarded();
+    let ailing = || {
+        let told = stage.ask("GET", "/readyz", &stage.viewer, None).json();
+        told["components"]["rules"]["state"] == "ailing"
+    };
+    let revision = || stage.get("/v1/rules")["revision"].clone();
+    let (good, first) = (stage.text(), revision());
+    std::fs::write(&stage.file, good.replace("rate: 1000/s", "rate: 0/s")).unwrap();
+    testkit::eventually("the mistake", || ailing().then_some(()));
+    let switch = |enabled: bool| {
+        stage.ask("PUT", "/v1/switch", &stage.operator, Some(&json!({ "enabled": enabled }))).status
+    };
+    // Who turns it twice finds it so.
+    for _ in 0..2 {
+        assert_eq!(switch(false), 200);
+        assert!(stage.text().contains("enabled: false") && stage.text().contains("rate: 0/s"));
+        assert_eq!((0..6).map(|_| stage.order("alice")).collect::<Vec<_>>(), [200; 6]);
+        assert!(ailing(), "the mistake is still there");
+        assert_eq!(revision(), first, "and what is in force is not that file");
+    }
+    assert_eq!(switch(true), 200);
+    assert_eq!((0..4).map(|_| stage.order("alice")).collect::<Vec<_>>(), [200, 200, 200, 429]);
+    std::fs::write(&stage.file, &good).unwrap();
+    testkit::eventually("to be well", || (!ailing()).then_some(()));
+}
+
+#[test]
 fn a_refused_client_is_found_granted_reset_and_banned() {
     let stage = Stage::guarded();
     let act = |what: &str, body: Value| {

@@ -6,7 +6,16 @@ use std::process::Command;
 
 #[test]
 fn what_the_document_describes_is_what_is_answered() {
-    let stage = Stage::local();
+    check(&Stage::local(), "25");
+}
+
+/// Rules in pieces are changed otherwise than a file is.
+#[test]
+fn and_so_it_is_where_rules_are_rows() {
+    check(&Stage::of_rows(), "15");
+}
+
+fn check(stage: &Stage, seconds: &str) {
     let program = repository("target/clients/admin/bin/schemathesis");
     assert!(program.exists(), "scripts/setup test installs it: {}", program.display());
     let output = Command::new(program)
@@ -18,7 +27,7 @@ fn what_the_document_describes_is_what_is_answered() {
         .args(["--exclude-checks", "positive_data_acceptance"])
         // Told for ever.
         .args(["--exclude-path", "/v1/events"])
-        .args(["--max-time", "40", "--max-examples", "40", "--request-timeout", "30", "--seed", "1"])
+        .args(["--max-time", seconds, "--max-examples", "40", "--request-timeout", "30", "--seed", "1"])
         .args(["--generation-database", "none", "--no-color", "--workers", "1"])
         .current_dir(stage.folder())
         .output()

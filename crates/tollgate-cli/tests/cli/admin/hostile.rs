@@ -1,6 +1,6 @@
 //! Input that means harm: nothing of it runs, leaks or gets through.
 
-use super::stage::Stage;
+use super::stage::{ENVIRONMENT, Stage};
 use serde_json::json;
 
 const SCRIPT: &str = "<script>alert(1)</script>";
@@ -121,4 +121,52 @@ fn secrets_are_in_no_log_no_error_and_no_page() {
     assert!(mine.body.contains(&hash), "who may change the file sees it as it is");
     let theirs = stage.get("/v1/book")["pieces"][0]["text"].as_str().unwrap().to_owned();
     assert!(theirs.contains("sha256:(not shown)") && theirs.contains("per-client"), "{theirs}");
+
+    // A file that is not in force, for its store takes a restart.
+    let store = "store: { url: \"redis-sentinel://h/primary?sentinel-password=hunter2\" }\n";
+    std::fs::write(&stage.file, stage.text() + store).unwrap();
+    let theirs = stage.ask("GET", "/v1/book", &stage.viewer, None).body;
+    assert!(!theirs.contains("hunter2") && theirs.contains("redis-sentinel://h/primary?"), "{theirs}");
+}
+
+/// What conditions have from the environment is shown by its name, however it is cut and escaped.
+#[test]
+fn conditions_keep_what_they_have_from_the_environment() {
+    let stage = Stage::guarded();
+    let rule = |name: &str, when: &str| {
+        format!(
+            "  - {{ name: {name}, when: {{ header.x-key: {when} }}, \
+             limits: [ {{ token_bucket: {{ rate: 1/s, burst: 1 }}, key: [ip] }} ] }}\n"
+        )
+    };
+    let rules: String = ENVIRONMENT
+        .iter()
+        .flat_map(|(name, _)| {
+            let value = format!("\"${{{name}}}\"");
+            [
+                rule(&format!("{name}-1"), &value),
+                rule(&format!("{name}-2"), &format!("{{ prefix: {value} }}")),
+                rule(&format!("{name}-3"), &format!("[ other, \"{}${{{name}}}\" ]", "x".repeat(70))),
+            ]
+        })
+        .collect();
+    let text = stage.text().replace("everywhere:\n", &format!("everywhere:\n{rules}"));
+    let version = stage.get("/v1/book")["pieces"][0]["version"].clone();
+    let changes = json!({ "changes": [{ "change": "edit", "id": 1, "version": version, "text": text }] });
+    let told = stage.ask("POST", "/v1/changes", &stage.admin, Some(&changes));
+    assert_eq!(told.status, 200, "{told:?}");
+
+    let asked = json!({ "path": "/orders/1", "headers": { "x-key": "another" } });
+    let pages = [
+        stage.ask("POST", "/v1/explain", &stage.viewer, Some(&json!({ "path": "/orders/1" }))),
+        stage.ask("POST", "/v1/explain", &stage.viewer, Some(&asked)),
+        stage.ask("GET", "/v1/rules", &stage.viewer, None),
+    ];
+    for page in pages {
+        assert_eq!(page.status, 200, "{page:?}");
+        assert!(!page.body.contains("s3cret"), "{}", page.body);
+        for (name, _) in ENVIRONMENT {
+            assert!(page.body.matches(&format!("${{{name}}}")).count() >= 2, "{}", page.body);
+        }
+    }
 }

@@ -86,6 +86,21 @@ fn whoever_listens_hears_of_refusals_rules_and_the_switch() {
 }
 
 #[test]
+fn whoever_is_put_out_hears_no_more() {
+    let stage = Stage::guarded();
+    let mut listening = Listening::start(&stage);
+    let (before, after) =
+        stage.text().split_once("{ name: vic").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let without = before + after.split_once("}, ").unwrap().1;
+    let version = stage.get("/v1/book")["pieces"][0]["version"].clone();
+    let changes = json!({ "changes": [{ "change": "edit", "id": 1, "version": version, "text": without }] });
+    let told = stage.ask("POST", "/v1/changes", &stage.admin, Some(&changes));
+    assert_eq!(told.status, 200, "{told:?}");
+    eventually("the end", || listening.child.try_wait().unwrap());
+    assert_eq!(listening.count("rules"), 0, "not even of what put them out");
+}
+
+#[test]
 fn many_refusals_are_told_in_part_and_the_rest_is_counted() {
     let stage = Stage::guarded();
     let listening = Listening::start(&stage);

@@ -21,6 +21,16 @@ pub(crate) struct Stage {
     pub(crate) admin: String,
 }
 
+/// Secrets that its environment has, plain, long, and with letters that are escaped.
+pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [
+    ("PLAIN_KEY", "s3cret-of-theirs"),
+    (
+        "LONG_KEY",
+        "a-long-s3cret-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on-and-on-and-on-and-on-and-on-and-on",
+    ),
+    ("ODD_KEY", "s3cret \"with\" quotes\tand a \\"),
+];
+
 /// What was answered.
 #[derive(Debug)]
 pub(crate) struct Told {
@@ -81,11 +91,26 @@ impl Stage {
         Self::on("127.0.0.1:0", [String::new(), String::new(), String::new()])
     }
 
+    /// The same, with its rules in SQLite.
+    pub(crate) fn of_rows() -> Self {
+        let (upstream, folder) = (Upstream::ok(), Folder::new());
+        let from =
+            format!("rules_from: {{ source: \"sqlite://{}\" }}\n", folder.path().join("rules.db").display());
+        let whole = rules("127.0.0.1:0", &upstream.url()) + &from;
+        let pushed = tollgate(&["rules", "push", "-c", &folder.file("whole.yaml", &whole)], "");
+        assert!(pushed.status.success(), "{pushed:?}");
+        let own = whole.split("limits:").next().unwrap().to_owned() + &from;
+        let file = folder.file("tollgate.yaml", own);
+        let opened = Opened::start(&file, &["gateway", "admin"]);
+        let [viewer, operator, admin] = [const { String::new() }; 3];
+        Self { opened, file, folder, _upstream: upstream, viewer, operator, admin }
+    }
+
     fn on(listener: &str, [viewer, operator, admin]: [String; 3]) -> Self {
         let upstream = Upstream::ok();
         let folder = Folder::new();
         let file = folder.file("tollgate.yaml", rules(listener, &upstream.url()));
-        let opened = Opened::start(&file, &["gateway", "admin"]);
+        let opened = Opened::start_in(&ENVIRONMENT, &file, &["gateway", "admin"]);
         Self { opened, file, folder, _upstream: upstream, viewer, operator, admin }
     }
 

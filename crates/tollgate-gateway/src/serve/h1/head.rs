@@ -4,12 +4,10 @@
 //! CR LF, a folded line, a length that is not digits only, or given twice, or beside a transfer coding, a transfer coding other than
 //! `chunked`, or twice, or in HTTP/1.0. A server behind the gateway might find a second request in such a one's body.
 
-use crate::serve::settings::Limits;
+use crate::serve::settings::{Limits, MOST_HEADERS};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header, uri::PathAndQuery};
 use std::mem::MaybeUninit;
-
-const MOST_HEADERS: usize = 100;
 
 /// A request's head, and what it says of this hop.
 #[derive(Debug)]

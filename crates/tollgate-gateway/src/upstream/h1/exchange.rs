@@ -77,14 +77,8 @@ pub(crate) async fn exchange(
     let upload = Upload::new(buffer, body, framing, expecting);
     let first = if expecting { CONTINUE_WITHIN.min(timeout) } else { timeout };
     connection.deadline.set(Instant::now() + first);
-    let mut exchange = Some(Exchange { connection, upload, timeout });
-    let head = poll_fn(|context| match &mut exchange {
-        Some(exchange) => exchange.poll_head(request.method, context),
-        None => Poll::Ready(Err(Failed::Protocol("polled after its end"))),
-    })
-    .await;
-    let Some(exchange) = exchange else { return Err(Failed::Protocol("polled after its end")) };
-    match head {
+    let mut exchange = Exchange { connection, upload, timeout };
+    match poll_fn(|context| exchange.poll_head(request.method, context)).await {
         Ok((head, rest)) => Ok(exchange.answer(head, rest, server)),
         Err(Failed::Unsent(_)) => Err(Failed::Unsent(exchange.upload.into_parts().0)),
         Err(failed) => Err(failed),
@@ -97,6 +91,14 @@ fn framing(body: &RequestBody) -> Framing {
         return Framing::None;
     }
     body.size_hint().exact().map_or(Framing::Chunked, Framing::Length)
+}
+
+/// Made around its body, which is large and need not be moved again.
+fn response<B>(status: StatusCode, headers: HeaderMap, body: B) -> Response<B> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
 }
 
 impl Exchange {
@@ -179,12 +181,10 @@ impl Exchange {
     }
 
     fn answer(mut self, head: Head, rest: Bytes, server: &Arc<Server>) -> Answer {
-        let mut response = Response::new(());
-        *response.status_mut() = head.status;
-        *response.headers_mut() = head.headers;
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+        let (status, headers) = (head.status, head.headers);
+        if status == StatusCode::SWITCHING_PROTOCOLS {
             let (stream, _) = self.connection.into_stream();
-            return Answer::Switched(response, stream, BytesMut::from(&rest[..]));
+            return Answer::Switched(response(status, headers, ()), stream, BytesMut::from(&rest[..]));
         }
         let keep = head.keep_alive.then(|| head.keep_for.unwrap_or(Duration::MAX));
         let whole = match head.framing {
@@ -194,13 +194,12 @@ impl Exchange {
         };
         if self.upload.is_done() && whole == Some(rest.len() as u64) {
             self.finish(keep, server);
-            return Answer::Response(response.map(|()| Body::full(rest).passing(head.passed)));
+            return Answer::Response(response(status, headers, Body::full(rest).passing(head.passed)));
         }
         let silence = self.timeout;
         self.connection.deadline.set(Instant::now() + silence);
         let download = Download::new(self, head.framing, rest, keep, server.clone(), silence);
-        let body = Body::http1(Box::new(download)).passing(head.passed);
-        Answer::Response(response.map(|()| body))
+        Answer::Response(response(status, headers, Body::http1(Box::new(download)).passing(head.passed)))
     }
 
     /// Gives the connection back, if it may be used again.

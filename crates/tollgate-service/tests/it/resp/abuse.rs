@@ -31,6 +31,25 @@ fn nonsense_is_told_and_closed() {
     assert_eq!(stage.exchange(b"*0\r\n\r\n*-1\r\nPING\r\n"), "+PONG\r\n");
 }
 
+/// A page in a browser can send a form with anything in it, to where only that browser can reach.
+#[test]
+fn a_page_cannot_send_commands_in_a_body() {
+    let stage = open();
+    let body = "CL.THROTTLE page 4 1 60\r\nTG.CHECK pairs page\r\n*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n";
+    let length = body.len();
+    let rest = format!("Host: a\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{body}");
+    for first in ["POST / HTTP/1.1", "post /", "Host: b", "hOST:b", ""] {
+        let answer = stage.exchange(format!("{first}\r\n{rest}").as_bytes());
+        assert_eq!(answer, "", "{first}");
+    }
+    let answer = stage.exchange(format!("PUT / HTTP/1.1\r\n{rest}").as_bytes());
+    assert!(answer.starts_with("-ERR unknown command 'PUT'") && answer.lines().count() == 1, "{answer}");
+    assert_eq!(stage.ask("EXISTS page").integer(), 0);
+    assert_eq!(stage.numbers("TG.CHECK pairs page")[2], 2, "nobody was charged before");
+    // Whoever means it says it in an array.
+    assert!(stage.error("POST").starts_with("ERR unknown command"));
+}
+
 #[test]
 fn half_closed_and_half_sent_connections_are_let_go() {
     let stage = open();

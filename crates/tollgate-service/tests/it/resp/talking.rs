@@ -71,6 +71,9 @@ fn nobody_asks_who_does_not_know_the_word() {
     assert!(told.ends_with("+PONG\r\n"), "{told}");
     // A stranger has little room.
     assert_eq!(stage.exchange(b"*11\r\n"), "-ERR Protocol error: too many arguments: at most 10\r\n");
+    let line = [vec![b'a'; 32 * 1024 + 1], b"\r\n".to_vec()].concat();
+    let told = stage.exchange(&line);
+    assert!(told.is_empty() || told == "-ERR Protocol error: too big inline request\r\n", "{told}");
     assert!(open().error("AUTH sesame").starts_with("ERR AUTH was called and this listener has no tokens"));
 }
 

@@ -1,6 +1,6 @@
 //! What nobody means well with: it costs the one who sends it, and nobody else.
 
-use super::stage::{Client, Open, SHOULD_RATE_LIMIT, descriptor, frame, request};
+use super::stage::{Client, Open, SHOULD_RATE_LIMIT, descriptor, frame, request, tokens};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::{
@@ -37,6 +37,63 @@ async fn messages_that_are_too_long_damaged_or_compressed() {
         assert_eq!(ended.code, code, "{body:?}");
     }
     is_served(&open).await;
+}
+
+/// Anybody may ask how it is, so nobody has to listen to much of it; and who may not ask is not listened to at all.
+#[tokio::test]
+async fn strangers_have_little_room() {
+    let open = Open::start(DOMAIN, |settings| settings.tokens = tokens(&["word"]));
+    let client = open.client().await;
+    for method in ["Check", "Watch"] {
+        let head = Client::head(&format!("/grpc.health.v1.Health/{method}"));
+        let ended = client.call(head, frame(&"x".repeat(2_000))).await.expect("an end");
+        assert_eq!(ended.code, "8", "{method}: {}", ended.message);
+    }
+    // Nothing of these bodies comes, and yet there is an answer.
+    let head = "POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
+    let mut stream = TcpStream::connect(open.address).await.expect("it listens");
+    stream.write_all(head.as_bytes()).await.expect("said");
+    let mut heard = [0; 12];
+    timeout(LONG, stream.read_exact(&mut heard)).await.expect("in time").expect("an answer");
+    assert_eq!(&heard, b"HTTP/1.1 401");
+    let mut sender = client.sender.clone().ready().await.expect("ready");
+    let head = http::Request::post("http://x/json").body(()).expect("a head");
+    let (response, _stream) = sender.send_request(head, false).expect("sent");
+    let response = timeout(LONG, response).await.expect("in time").expect("an answer");
+    assert_eq!(response.status(), 401);
+}
+
+#[tokio::test]
+async fn only_so_many_long_messages_are_read_at_once() {
+    let open = Open::start(DOMAIN, |settings| settings.patience = LONG);
+    let client = open.client().await;
+    // The heads of messages of 64 KiB, and a little of them.
+    let begun = Bytes::from_static(&[0, 0, 1, 0, 0, 10]);
+    let mut calls = Vec::new();
+    let refused = loop {
+        let mut sender = client.sender.clone().ready().await.expect("ready");
+        let (mut response, mut stream) =
+            sender.send_request(Client::head(SHOULD_RATE_LIMIT), false).expect("sent");
+        stream.send_data(begun.clone(), false).expect("sent");
+        // None of those that are read has an answer.
+        if let Ok(response) = timeout(Duration::from_millis(20), &mut response).await {
+            break response.expect("an end");
+        }
+        calls.push((response, stream));
+        assert!(calls.len() < 1_000, "there is no end to it");
+    };
+    assert!(calls.len() >= 64);
+    assert_eq!(refused.headers()["grpc-status"], "14", "{refused:?}");
+    // Short ones are read all the same.
+    is_served(&open).await;
+    drop(calls);
+    let long = request([descriptor(&[("k", &"x".repeat(100_000))])]);
+    let served = async {
+        while client.ask(&long).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, served).await.expect("there is room again");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tollgate::{Bounds, Enter, ManualClock, MemoryStore, Store};
 use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener, Tokens};
 use tollgate_rules::{Enforcer, RuleFile, parse_rules};
 use tollgate_service::{
-    Desk, NoLedger, Rls, RlsSettings,
+    Desk, Ledger, NoLedger, Rls, RlsSettings,
     rls::{
         AskError,
         messages::{
@@ -52,11 +52,16 @@ impl Desktop {
     }
 
     pub(crate) fn of(file: RuleFile) -> Self {
+        Self::booked(file, Arc::new(NoLedger))
+    }
+
+    /// The same, and somebody keeps the books.
+    pub(crate) fn booked(file: RuleFile, ledger: Arc<dyn Ledger>) -> Self {
         let clock = ManualClock::new();
         clock.set_wall(Duration::from_secs(1_000_000_000));
         let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
         let enforcer = Arc::new(Enforcer::new(store, file).expect("kept"));
-        let desk = Desk::new(Arc::clone(&enforcer), Arc::new(NoLedger));
+        let desk = Desk::new(Arc::clone(&enforcer), ledger);
         Self {
             clock,
             enforcer,

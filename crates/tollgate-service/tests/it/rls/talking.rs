@@ -8,7 +8,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
 };
-use tollgate_service::rls::messages::Code;
+use tollgate_service::rls::messages::{Code, RateLimitResponse};
 
 const DOMAIN: &str =
     "domain: d\ndescriptors: [ { key: k, rate_limit: { unit: hour, requests_per_unit: 2, name: n } } ]";
@@ -47,6 +47,26 @@ async fn a_call_that_makes_no_sense_is_told_so() {
     assert_eq!((ended.code.as_str(), ended.message.as_str()), ("12", "there is no method /no.such/Method"));
     let told = client.ask(&request([descriptor(&[("k", "v")])])).await;
     assert!(told.is_ok(), "the connection is good for more");
+}
+
+/// Envoy sends what a header holds, and takes an error for a yes: nobody may get one by sending such bytes.
+#[tokio::test]
+async fn bytes_that_are_no_text_are_limited_like_any_others() {
+    let open = Open::start(DOMAIN, |_| ());
+    let client = open.client().await;
+    let ask = async |value: u8| {
+        // The domain d, and a descriptor of one entry: k, and this byte.
+        let message = [b"\0\0\0\0\x0d\x0a\x01d\x12\x08\x0a\x06\x0a\x01k\x12\x01", &[value][..]].concat();
+        let head = Client::head(super::stage::SHOULD_RATE_LIMIT);
+        let ended = client.call(head, message.into()).await.expect("an end");
+        assert_eq!(ended.code, "0", "{}", ended.message);
+        RateLimitResponse::decode(&ended.messages[5..]).expect("a message").overall_code()
+    };
+    for expected in [Code::Ok, Code::Ok, Code::OverLimit] {
+        assert_eq!(ask(0xff).await, expected);
+    }
+    assert_eq!(ask(0xfe).await, Code::Ok, "other bytes are another bucket");
+    assert_eq!(ask(b'v').await, Code::Ok);
 }
 
 #[tokio::test]
@@ -137,10 +157,16 @@ async fn a_token_is_asked_for_where_there_are_some() {
 
 /// Says something in HTTP/1.1, and reads the answer.
 fn say(address: SocketAddr, head: &str, body: &str) -> String {
+    say_with(address, head, "accept: */*", body)
+}
+
+/// The same, with another header.
+fn say_with(address: SocketAddr, head: &str, header: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let length = body.len();
-    let text =
-        format!("{head} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    let text = format!(
+        "{head} HTTP/1.1\r\nhost: x\r\n{header}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
     stream.write_all(text.as_bytes()).expect("said");
     let mut heard = String::new();
     stream.read_to_string(&mut heard).expect("heard");
@@ -180,6 +206,23 @@ async fn the_same_question_in_json() {
     let head = http::Request::post("http://x/json").body(()).expect("a head");
     let ended = client.call(head, Bytes::from(body)).await.expect("an end");
     assert!(String::from_utf8_lossy(&ended.messages).contains("\"OVER_LIMIT\""), "HTTP/2 as well");
+}
+
+#[tokio::test]
+async fn pages_in_a_browser_may_not_ask() {
+    let open = Open::start(DOMAIN, |_| ());
+    let body = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}"#;
+    for (header, told) in [
+        ("origin: http://elsewhere.example", "403"),
+        ("origin: null", "403"),
+        ("sec-fetch-site: cross-site", "403"),
+        ("sec-fetch-site: none", "200"),
+        ("content-type: application/x-www-form-urlencoded", "200"),
+    ] {
+        let heard = say_with(open.address, "POST /json", header, body);
+        assert!(heard.starts_with(&format!("HTTP/1.1 {told}")), "{header}: {heard}");
+    }
+    assert!(say(open.address, "POST /json", body).starts_with("HTTP/1.1 429"), "two passed, and no more");
 }
 
 #[tokio::test]
