@@ -27,10 +27,11 @@ use tollgate_net::Slot;
 pub struct Body {
     kind: Kind,
     sent: u64,
-    /// Outside the boxes of guards: every request has one, and a place among those in flight.
-    flight: Option<Flight>,
-    slot: Option<Slot>,
+    // In the order of letting go: who sees nothing in flight finds nothing held either.
     held: Vec<Box<dyn Any + Send>>,
+    slot: Option<Slot>,
+    /// Outside the boxes of guards, like the slot: every request has both.
+    flight: Option<Flight>,
     passed: Option<Passed>,
 }
 
@@ -142,7 +143,7 @@ impl Body {
     }
 
     const fn of(kind: Kind) -> Self {
-        Self { kind, sent: 0, flight: None, slot: None, held: Vec::new(), passed: None }
+        Self { kind, sent: 0, held: Vec::new(), slot: None, flight: None, passed: None }
     }
 
     /// Keeps `guard` until this body has ended or was dropped; on the answer to an upgrade, until the tunnel ends.
@@ -186,11 +187,11 @@ impl Body {
     }
 
     fn end(&mut self) {
+        self.held = Vec::new();
+        self.slot = None;
         if let Some(mut flight) = self.flight.take() {
             flight.landed(self.sent);
         }
-        self.slot = None;
-        self.held = Vec::new();
         self.kind = Kind::Empty;
     }
 }

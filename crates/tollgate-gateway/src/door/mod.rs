@@ -174,10 +174,10 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
             response = response.map(|body| body.pace(bandwidth));
         }
         let body = response.body_mut();
-        body.occupy(slot);
         if let Some(holding) = holding {
             body.hold(holding);
         }
+        body.occupy(slot);
         response
     }
 }

@@ -114,10 +114,10 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.presence.request_ended();
         if let Some(mut watched) = self.access.take() {
             watched.access.took = watched.start.elapsed();
             watched.observer.access(&watched.access);
         }
+        self.presence.request_ended();
     }
 }
