@@ -18,6 +18,7 @@ pub struct Meters {
     upstreams: Family<Histogram>,
     store: Histogram,
     reloads: [Counter; 2],
+    looks: [Counter; 2],
 }
 
 /// What became of a request at a rule.
@@ -91,6 +92,11 @@ impl Meters {
             "Changed rule files and certificates, by whether they are in use now.",
             &["result"],
         );
+        let looks = registry.counters(
+            "tollgate_rules_looks_total",
+            "How often the database with the rules was looked at, by whether it answered; what was new is in force, or told.",
+            &["result"],
+        );
         Self {
             decisions: registry.counters(
                 "tollgate_decisions_total",
@@ -126,6 +132,7 @@ impl Meters {
                 .histograms("tollgate_store_seconds", "How long a shared store took to answer a call, which may carry several questions.", &[])
                 .with(&[]),
             reloads: [reloads.with(&["ok"]), reloads.with(&["failed"])],
+            looks: [looks.with(&["ok"]), looks.with(&["failed"])],
             registry,
         }
     }
@@ -211,6 +218,11 @@ impl Meters {
     /// A changed file could not be used.
     pub fn reload_failed(&self) {
         self.reloads[1].increment();
+    }
+
+    /// The database with the rules was looked at, and either answered or did not. To be called when what it told is in force.
+    pub fn looked(&self, answered: bool) {
+        self.looks[usize::from(!answered)].increment();
     }
 
     /// `tollgate_connections` and `tollgate_in_flight`, by listener, are asked for when somebody reads.

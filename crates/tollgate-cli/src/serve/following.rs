@@ -95,6 +95,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
     /// Asks the database once, and tells the others what they may not know.
     async fn look_and_tell(&mut self) {
         self.look().await;
+        self.followers.meters.looked(!self.is_away);
         if let Some(failure) = &self.file_failure {
             self.followers.status.still_fails(failure);
         }

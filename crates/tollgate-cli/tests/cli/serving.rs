@@ -70,6 +70,13 @@ impl Serving {
         (seen.status(), serde_json::from_str(&seen.text()).unwrap())
     }
 
+    /// What a series of the metrics came to so far.
+    pub(crate) fn metric(&self, series: &str) -> u64 {
+        let page = get(self.admin, "/metrics").text();
+        let told = page.lines().find_map(|line| line.strip_prefix(series)).map(str::trim);
+        told.unwrap_or_else(|| panic!("no {series} in\n{page}")).parse().expect("a whole number")
+    }
+
     /// Asks until `/readyz` tells this generation of the rules, or a later one; how long that took.
     pub(crate) fn generation(&self, wanted: u64) -> Duration {
         let begun = Instant::now();
