@@ -5,6 +5,8 @@
 //! whole fleet. [`lease`](RedisStoreBuilder::lease) decides hot keys on the node. The book has the rest, in `docs/shared.md`.
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../README.zh-CN.md")]
 #[doc = include_str!("../../../docs/shared.md")]
 mod documents {}
 

@@ -30,6 +30,10 @@
 //! guessed: an unknown name, a key given twice or a quantity that would have to be rounded is a mistake, and zero never
 //! means unlimited.
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/writing.md")]
+mod documents {}
+
 mod decode;
 pub mod domains;
 pub mod enforce;

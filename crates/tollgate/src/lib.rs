@@ -22,8 +22,6 @@
 //! - Time comes from a [`Clock`]; a [`ManualClock`] moves when told to, and wakes whoever sleeps by it.
 
 #[cfg(doctest)]
-#[cfg_attr(feature = "tokio", doc = include_str!("../../../README.md"))]
-#[cfg_attr(feature = "tokio", doc = include_str!("../../../README.zh-CN.md"))]
 #[doc = include_str!("../../../docs/choosing.md")]
 #[doc = include_str!("../../../docs/algorithms.md")]
 #[cfg_attr(all(feature = "tokio", feature = "http-body"), doc = include_str!("../../../docs/waiting.md"))]
