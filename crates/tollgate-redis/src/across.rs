@@ -12,7 +12,7 @@ use crate::{
     asking::nonsense,
     gather::Carrier,
     link::Group,
-    question::{Part, Question, Standing, Taken, Told, Verb},
+    question::{Parts, Question, Standing, Standings, Taken, Told, Verb},
     store::RedisStore,
 };
 use std::time::Duration;
@@ -25,7 +25,7 @@ const HOLD: Duration = Duration::from_secs(1);
 /// The parts of a set that one call can reach, and their places in the set.
 struct Share {
     group: Group,
-    parts: Vec<Part>,
+    parts: Parts,
     places: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ impl RedisStore {
         let Question { verb, parts } = question;
         let shares = self.shares(parts);
         if shares.is_empty() {
-            return Ok(Told::Statuses(Vec::new()));
+            return Ok(Told::Statuses(Standings::new()));
         }
         match verb {
             Verb::Check { permit } | Verb::Reserve { permit } => self.crossing(shares, permit).await,
@@ -132,7 +132,7 @@ impl RedisStore {
         deadline: Instant,
         id: u64,
     ) -> Result<Told, StoreError> {
-        let parts: Vec<Vec<Part>> = shares.iter().map(|share| share.parts.clone()).collect();
+        let parts: Vec<Parts> = shares.iter().map(|share| share.parts.clone()).collect();
         let confirmed = self.ask_each(shares, deadline, |_| Verb::Confirm { id }).await;
         let is_made: Vec<_> =
             confirmed.into_iter().map(|told| told.and_then(|(_, told)| Ok(told.number()? > 0))).collect();
@@ -152,7 +152,7 @@ impl RedisStore {
     }
 
     /// Gives back what these parts took, without waiting for it.
-    fn give_back(&self, parts: Vec<Part>, told: Told) {
+    fn give_back(&self, parts: Parts, told: Told) {
         if let Told::Statuses(standings) = told
             && standings.iter().all(Standing::passes)
         {
@@ -184,7 +184,7 @@ impl RedisStore {
         answers
     }
 
-    fn shares(&self, parts: Vec<Part>) -> Vec<Share> {
+    fn shares(&self, parts: Parts) -> Vec<Share> {
         let mut shares: Vec<Share> = Vec::new();
         for (place, part) in parts.into_iter().enumerate() {
             let group = self.shared.gatherer.link().group_of(&part.key);
@@ -193,7 +193,7 @@ impl RedisStore {
                     share.parts.push(part);
                     share.places.push(place);
                 }
-                None => shares.push(Share { group, parts: vec![part], places: vec![place] }),
+                None => shares.push(Share { group, parts: [part].into(), places: vec![place] }),
             }
         }
         shares
@@ -209,7 +209,7 @@ const ALL: u64 = 1 << 40;
 /// A set on its way, given back should its asker go before the answer is heard.
 struct Crossing {
     store: RedisStore,
-    parts: Vec<Part>,
+    parts: Parts,
     answer: oneshot::Receiver<Result<Told, StoreError>>,
 }
 
@@ -224,7 +224,7 @@ impl Drop for Crossing {
 }
 
 /// The parts of all shares, in the order of the set.
-fn set_of(shares: &[Share]) -> Vec<Part> {
+fn set_of(shares: &[Share]) -> Parts {
     let mut placed: Vec<_> = shares.iter().flat_map(|share| share.places.iter().zip(&share.parts)).collect();
     placed.sort_by_key(|(place, _)| **place);
     placed.into_iter().map(|(_, part)| part.clone()).collect()

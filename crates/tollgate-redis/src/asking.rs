@@ -7,10 +7,11 @@ use crate::{
     limit::RedisLimit,
     link::{Group, LinkError},
     names,
-    question::{Flaw, Part, Question, Standing, Told, Verb},
+    question::{Flaw, Part, Question, Standings, Told, Verb},
     store::RedisStore,
 };
 use redis::Value;
+use smallvec::smallvec;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tollgate::{Key, StoreError};
@@ -59,7 +60,7 @@ impl Drop for Listening<'_> {
 
 impl RedisStore {
     /// Asks a question about a set, in one group or across several.
-    pub(crate) async fn standings(&self, question: Question) -> Result<Vec<Standing>, StoreError> {
+    pub(crate) async fn standings(&self, question: Question) -> Result<Standings, StoreError> {
         match self.ask(question).await? {
             Told::Statuses(standings) => Ok(standings),
             _ => Err(nonsense()),
@@ -175,7 +176,7 @@ impl RedisStore {
     /// A verb on one key.
     pub(crate) async fn on(&self, limit: &RedisLimit, key: Key<'_>, verb: Verb) -> Result<(), StoreError> {
         let part = self.part(limit, key, 0, None).await?;
-        self.number(Question { verb, parts: vec![part] }).await.map(drop)
+        self.number(Question { verb, parts: smallvec![part] }).await.map(drop)
     }
 
     /// Asks without an interest in the answer.

@@ -12,6 +12,7 @@ use crate::{
     question::{Garbled, Part, Question, Told, integer, number, read_one},
 };
 use redis::Value;
+use smallvec::SmallVec;
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::Arc,
@@ -31,7 +32,7 @@ struct Item {
     first: usize,
     others: Vec<usize>,
     /// The places of its keys.
-    keys: Vec<usize>,
+    keys: SmallVec<[usize; 3]>,
 }
 
 /// What the script is told of the argument: anything; that all of it are checks of plain buckets; that they pass or are refused
@@ -197,7 +198,7 @@ impl<'a> Places<'a> {
             let is_at_once = self.is_at_once(keys, question);
             if let (true, Some(first)) = (is_at_once, keys.first()) {
                 let equal = latest[*first].filter(|item| {
-                    items[*item].keys == keys && question.costs_as(questions[items[*item].first])
+                    *items[*item].keys == *keys && question.costs_as(questions[items[*item].first])
                 });
                 if let Some(item) = equal {
                     items[item].others.push(place);
@@ -208,7 +209,7 @@ impl<'a> Places<'a> {
                 all_at_once = false;
                 latest.fill(None);
             }
-            items.push(Item { first: place, others: Vec::new(), keys: keys.to_vec() });
+            items.push(Item { first: place, others: Vec::new(), keys: keys.into() });
         }
         let is_plain = || {
             questions.iter().all(|question| question.is_plain())

@@ -2,9 +2,10 @@
 
 use crate::{
     call::Call,
-    gather::{Asked, FAR, Gatherer},
+    gather::{FAR, Gatherer},
     link::{Group, LinkError},
     question::Question,
+    slot::Asked,
 };
 use redis::Value;
 use std::{
@@ -69,7 +70,7 @@ impl Carrying {
         Self { gatherer: Arc::clone(gatherer), group }
     }
 
-    pub(crate) async fn carry(self, asked: Asked) {
+    pub(crate) async fn carry(self, asked: Arc<Asked>) {
         let began = Instant::now();
         answer(&self.gatherer, self.group, vec![asked], make_alone).await;
         self.gatherer.took(began.elapsed());
@@ -86,7 +87,7 @@ impl Drop for Carrying {
 async fn answer(
     gatherer: &Arc<Gatherer>,
     group: Group,
-    asked: Vec<Asked>,
+    asked: Vec<Arc<Asked>>,
     make: impl AsyncFn(&Arc<Gatherer>, Group, &Call) -> Result<Value, LinkError>,
 ) {
     gatherer.know_the_time(group, &asked).await;
@@ -104,11 +105,11 @@ async fn answer(
     match told {
         Ok((now, told)) => {
             gatherer.hear(now);
-            for (asked, told) in asked.alight().into_iter().zip(told) {
+            for (asked, told) in asked.alight().iter().zip(told) {
                 gatherer.deliver(group, asked, told, now);
             }
         }
-        Err(error) => asked.alight().into_iter().for_each(|asked| asked.fail(error.clone())),
+        Err(error) => asked.alight().iter().for_each(|asked| asked.fail(error.clone())),
     }
 }
 
@@ -131,10 +132,10 @@ async fn make_alone(gatherer: &Arc<Gatherer>, group: Group, call: &Call) -> Resu
 }
 
 /// Questions in a call that may end with its runtime: then their askers are told.
-struct Aboard(Vec<Asked>);
+struct Aboard(Vec<Arc<Asked>>);
 
 impl Aboard {
-    fn alight(mut self) -> Vec<Asked> {
+    fn alight(mut self) -> Vec<Arc<Asked>> {
         std::mem::take(&mut self.0)
     }
 }

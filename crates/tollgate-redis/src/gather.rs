@@ -15,7 +15,7 @@ use crate::{
     limit::Edition,
     link::{Group, Link, LinkError},
     question::{Question, Told, Verb},
-    slot::{Heard, Slot},
+    slot::{Asked, Heard},
     store::whole,
 };
 use redis::Value;
@@ -56,7 +56,7 @@ pub(crate) struct Gatherer {
 /// What waits for one of the calls that its keys can be in.
 #[derive(Default)]
 struct Lane {
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<Arc<Asked>>,
     /// Tasks that make calls.
     flying: usize,
     /// Those of them whose call is under way.
@@ -65,12 +65,6 @@ struct Lane {
     carrying: usize,
     /// Whether the last call had company: then there will be some again.
     is_busy: bool,
-}
-
-/// A question, and where its answer is awaited.
-pub(crate) struct Asked {
-    pub(crate) question: Question,
-    pub(crate) slot: Arc<Slot>,
 }
 
 /// How questions share calls.
@@ -109,7 +103,7 @@ pub(crate) enum Carrier {
 pub(crate) struct Asking<'a> {
     gatherer: &'a Arc<Gatherer>,
     group: Group,
-    slot: Arc<Slot>,
+    asked: Arc<Asked>,
     /// The call, where the asker makes it; and whether it has begun to.
     carried: Option<Carried>,
     is_sent: bool,
@@ -137,17 +131,16 @@ impl Gatherer {
 
     /// Asks a question whose parts are all of one group.
     pub(crate) fn ask(self: &Arc<Self>, group: Group, question: Question, carrier: Carrier) -> Asking<'_> {
-        let slot = Arc::new(Slot::default());
-        let asked = Asked { question, slot: Arc::clone(&slot) };
-        let (mut carried, mut sets_out) = (None, false);
+        let asked = Arc::new(Asked::new(question));
+        let (mut is_carried, mut sets_out) = (false, false);
         {
             let mut lanes = self.lanes();
             let lane = lanes.entry(group).or_default();
             if lane.is_empty() && carrier == Carrier::Asker {
                 lane.carrying += 1;
-                carried = Some(asked);
+                is_carried = true;
             } else {
-                lane.waiting.push_back(asked);
+                lane.waiting.push_back(Arc::clone(&asked));
                 let Company { abreast, enough, .. } = self.company();
                 sets_out = lane.flying == 0 || (lane.flying < abreast && lane.waiting.len() >= enough);
                 lane.flying += usize::from(sets_out);
@@ -156,8 +149,9 @@ impl Gatherer {
         if sets_out {
             tokio::spawn(Flight::new(self, group).fly());
         }
-        let carried = carried.map(|asked| Box::pin(Carrying::new(self, group).carry(asked)) as Carried);
-        Asking { gatherer: self, group, slot, carried, is_sent: false }
+        let carry = || Box::pin(Carrying::new(self, group).carry(Arc::clone(&asked))) as Carried;
+        let carried = is_carried.then(carry);
+        Asking { gatherer: self, group, asked, carried, is_sent: false }
     }
 
     /// Asks without an interest in the answer.
@@ -166,7 +160,7 @@ impl Gatherer {
     }
 
     /// Who goes now; if nobody does, the flight is over.
-    pub(crate) fn board(self: &Arc<Self>, group: Group) -> Vec<Asked> {
+    pub(crate) fn board(self: &Arc<Self>, group: Group) -> Vec<Arc<Asked>> {
         let company = self.company();
         let mut lanes = self.lanes();
         let Some(lane) = lanes.get_mut(&group) else { return Vec::new() };
@@ -234,19 +228,18 @@ impl Gatherer {
     }
 
     /// Hands an answer over; where nobody is there for it any more, what was charged comes back.
-    pub(crate) fn deliver(self: &Arc<Self>, group: Group, asked: Asked, told: Told, decided: u64) {
-        let (slot, question) = asked.into_parts();
-        if let Some(Ok(heard)) = slot.put(Ok(Heard { told, question, decided })) {
-            self.undo(group, heard);
+    pub(crate) fn deliver(self: &Arc<Self>, group: Group, asked: &Asked, told: Told, decided: u64) {
+        if let Some(Ok(heard)) = asked.put(Ok(Heard { told, decided })) {
+            self.undo(group, &asked.question, heard);
         }
     }
 
     /// Takes back what was charged for nobody.
-    fn undo(self: &Arc<Self>, group: Group, heard: Heard) {
+    fn undo(self: &Arc<Self>, group: Group, question: &Question, heard: Heard) {
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        for undo in undone(heard) {
+        if let Some(undo) = undone(question, heard) {
             self.tell(group, undo);
         }
     }
@@ -261,7 +254,7 @@ impl Gatherer {
 
     /// Asks what time it is there, where questions need to know and nobody has told us yet. What day it is only the server
     /// knows; where it does not say, the call will not be answered either.
-    pub(crate) async fn know_the_time(&self, group: Group, asked: &[Asked]) {
+    pub(crate) async fn know_the_time(&self, group: Group, asked: &[Arc<Asked>]) {
         let mut parts = asked.iter().flat_map(|asked| &asked.question.parts);
         let is_needed = parts.any(|part| part.edition.calendar.is_some());
         if is_needed
@@ -330,11 +323,11 @@ impl Lane {
         self.flying == 0 && self.carrying == 0 && self.waiting.is_empty()
     }
 
-    fn next_call(&mut self, most: usize) -> Vec<Asked> {
+    fn next_call(&mut self, most: usize) -> Vec<Arc<Asked>> {
         // Whoever is gone already need not be asked for.
-        self.waiting.retain(|asked| !asked.slot.is_forgone());
+        self.waiting.retain(|asked| !asked.is_forgone());
         let mut charges = 0;
-        let mut fits = |asked: &Asked| {
+        let mut fits = |asked: &Arc<Asked>| {
             charges += asked.question.parts.len();
             charges <= MOST_CHARGES
         };
@@ -344,21 +337,10 @@ impl Lane {
     }
 }
 
-impl Asked {
-    /// Tells its asker that there will be no answer.
-    pub(crate) fn fail(self, error: LinkError) {
-        let _ = self.slot.put(Err(error));
-    }
-
-    fn into_parts(self) -> (Arc<Slot>, Question) {
-        (self.slot, self.question)
-    }
-}
-
 impl Asking<'_> {
     /// Says that what is charged stays charged, whether the answer is heard or not.
     pub(crate) fn keep(&self) {
-        self.slot.keep();
+        self.asked.keep();
     }
 }
 
@@ -371,15 +353,15 @@ impl Future for Asking<'_> {
             ready!(carried.as_mut().poll(context));
             self.carried = None;
         }
-        self.slot.poll(context).map(|answer| answer.map(|heard| heard.told))
+        self.asked.poll(context).map(|answer| answer.map(|heard| heard.told))
     }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         // From here on the other end finds nobody; what it had sent before that is here.
-        if let Some(Ok(heard)) = self.slot.leave() {
-            self.gatherer.undo(self.group, heard);
+        if let Some(Ok(heard)) = self.asked.leave() {
+            self.gatherer.undo(self.group, &self.asked.question, heard);
         }
         // What is under way goes on: its answer has to be heard, so that what it charged can be taken back.
         if let Some(carried) = self.carried.take()
@@ -392,27 +374,22 @@ impl Drop for Asking<'_> {
 }
 
 /// What takes back a charge that was made and that nobody heard of.
-fn undone(heard: Heard) -> Vec<Question> {
-    let Heard { told, question, decided } = heard;
-    let Told::Statuses(standings) = told else { return Vec::new() };
+fn undone(question: &Question, heard: Heard) -> Option<Question> {
+    let Heard { told: Told::Statuses(standings), decided } = heard else { return None };
     if standings.iter().any(|standing| standing.verdict >= 2) {
-        return Vec::new();
+        return None;
     }
-    match question.verb {
-        Verb::Check { permit } => {
-            vec![Question { verb: Verb::TakeBack { permit, since: decided }, parts: question.parts }]
-        }
-        Verb::Reserve { .. } => {
-            let taken = standings.into_iter().map(|standing| (standing.taken, u64::from(u32::MAX))).collect();
-            vec![Question { verb: Verb::GiveBack { taken }, parts: question.parts }]
-        }
+    let verb = match question.verb {
+        Verb::Check { permit } => Verb::TakeBack { permit, since: decided },
+        Verb::Reserve { .. } => Verb::GiveBack {
+            taken: standings.into_iter().map(|standing| (standing.taken, u64::from(u32::MAX))).collect(),
+        },
         // Leases end by themselves.
-        Verb::Lease { .. } => {
-            vec![Question { verb: Verb::TakeBack { permit: 0, since: decided }, parts: question.parts }]
-        }
-        Verb::Hold { id, .. } => vec![Question { verb: Verb::Abandon { id }, parts: question.parts }],
-        _ => Vec::new(),
-    }
+        Verb::Lease { .. } => Verb::TakeBack { permit: 0, since: decided },
+        Verb::Hold { id, .. } => Verb::Abandon { id },
+        _ => return None,
+    };
+    Some(Question { verb, parts: question.parts.clone() })
 }
 
 fn now_of(clock: &ManualClock) -> u64 {

@@ -8,7 +8,7 @@ use crate::{
     lease::{Answer, BucketId, Call, Ledger, Local, Need, Terms},
     limit::{Edition, RedisLimit},
     purse::{self, Purse},
-    question::{Part, Question, Standing, Told, Verb},
+    question::{Part, Parts, Question, Standing, Standings, Told, Verb},
     store::RedisStore,
 };
 use std::{
@@ -141,8 +141,8 @@ impl RedisStore {
         &self,
         leasing: &Leasing,
         call: Call,
-        parts: Vec<Part>,
-    ) -> Result<Vec<Standing>, StoreError> {
+        parts: Parts,
+    ) -> Result<Standings, StoreError> {
         let mut open = Open { leasing, call: Some(call) };
         let question =
             open.call.as_ref().map(|call| self.question(leasing, call, parts)).ok_or_else(nonsense)?;
@@ -158,7 +158,7 @@ impl RedisStore {
         Ok(standings)
     }
 
-    fn question(&self, leasing: &Leasing, call: &Call, mut parts: Vec<Part>) -> Question {
+    fn question(&self, leasing: &Leasing, call: &Call, mut parts: Parts) -> Question {
         for (part, line) in parts.iter_mut().zip(&call.lines) {
             (part.cost, part.up_to) = (line.cost.into(), None);
         }
@@ -193,7 +193,7 @@ impl RedisStore {
 
     fn send(&self, desk: &Desk, calls: Vec<Call>) {
         for call in calls {
-            let parts: Option<Vec<Part>> =
+            let parts: Option<Parts> =
                 call.lines.iter().map(|line| desk.parts.get(&line.bucket).cloned()).collect();
             let Some(parts) = parts else { continue };
             let store = self.clone();
@@ -239,7 +239,7 @@ impl RedisStore {
         };
         if let (Some(line), Some(part)) = (line, part) {
             let call = Call { asked: self.now(), lines: vec![line] };
-            let _ = self.lend(leasing, call, vec![part]).await;
+            let _ = self.lend(leasing, call, [part].into()).await;
         }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::{
     numbers::Plain,
-    question::{Part, Question, Standing, Taken},
+    question::{Part, Question, Standing, Standings, Taken},
 };
 
 /// What is used of a bucket: units, and credits of a further one.
@@ -18,12 +18,12 @@ pub(crate) struct Level {
 
 /// What a set is told on buckets that stand so, which it changes if it passes. `keys` are the places of its buckets. `None` where
 /// it is no set of that kind.
-pub(crate) fn decided(question: &Question, keys: &[usize], levels: &mut [Level]) -> Option<Vec<Standing>> {
+pub(crate) fn decided(question: &Question, keys: &[usize], levels: &mut [Level]) -> Option<Standings> {
     let mut passes = true;
     for (part, key) in question.parts.iter().zip(keys) {
         passes &= levels.get(*key)?.has_room(part.cost, part.edition.plain.as_ref()?);
     }
-    let mut standings = Vec::with_capacity(keys.len());
+    let mut standings = Standings::with_capacity(keys.len());
     for (part, key) in question.parts.iter().zip(keys) {
         let level = levels.get_mut(*key)?;
         if passes {

@@ -4,14 +4,18 @@
 
 use crate::{lease::Line, limit::Edition, numbers::Plain, packing::List, store::LONGEST_WAIT};
 use redis::Value;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A question about some buckets.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) verb: Verb,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Parts,
 }
+
+/// Most questions are about one bucket, which needs no list.
+pub(crate) type Parts = SmallVec<[Part; 1]>;
 
 /// A bucket, and what is to be charged there.
 #[derive(Clone, Debug)]
@@ -112,7 +116,7 @@ pub(crate) type Taken = Vec<u8>;
 /// What the script answers to a question.
 #[derive(Debug)]
 pub(crate) enum Told {
-    Statuses(Vec<Standing>),
+    Statuses(Standings),
     Number(u64),
     /// What this key had was not readable.
     Flawed(Arc<[u8]>, Flaw),
@@ -123,6 +127,9 @@ pub(crate) enum Flaw {
     Damaged,
     TooNew,
 }
+
+/// How the parts stand, in their order.
+pub(crate) type Standings = SmallVec<[Standing; 1]>;
 
 /// How a part stands.
 #[derive(Debug)]
@@ -300,7 +307,7 @@ pub(crate) fn read_one(
         return u64::try_from(first).map(Told::Number).map_err(|_| Garbled);
     }
     let mut first = Some(first);
-    let mut standings = Vec::with_capacity(question.parts.len());
+    let mut standings = Standings::with_capacity(question.parts.len());
     for _ in &question.parts {
         let code = match first.take() {
             Some(code) => code,

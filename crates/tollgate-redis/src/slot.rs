@@ -1,4 +1,4 @@
-//! Where an answer is put, and awaited: one for a question, shared by its asker and whoever carries it.
+//! A question that was asked, and where its answer is put and awaited: shared by its asker and whoever carries it.
 
 use crate::{
     link::LinkError,
@@ -13,26 +13,23 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// An answer on its way to whoever asked, with what it takes to undo it.
+pub(crate) struct Asked {
+    pub(crate) question: Question,
+    state: Mutex<State>,
+    /// Whether what is charged stays charged, heard of or not.
+    is_kept: AtomicBool,
+}
+
+/// An answer on its way to whoever asked.
 pub(crate) struct Heard {
     pub(crate) told: Told,
-    pub(crate) question: Question,
     /// When the server decided.
     pub(crate) decided: u64,
 }
 
 pub(crate) type Answer = Result<Heard, LinkError>;
 
-#[derive(Default)]
-pub(crate) struct Slot {
-    state: Mutex<State>,
-    /// Whether what is charged stays charged, heard of or not.
-    is_kept: AtomicBool,
-}
-
-#[derive(Default)]
 enum State {
-    #[default]
     Asked,
     Awaited(Waker),
     Answered(Answer),
@@ -40,7 +37,11 @@ enum State {
     Over,
 }
 
-impl Slot {
+impl Asked {
+    pub(crate) const fn new(question: Question) -> Self {
+        Self { question, state: Mutex::new(State::Asked), is_kept: AtomicBool::new(false) }
+    }
+
     /// Puts the answer there. Comes back to be undone where nobody is there for it any more, nor said that it may stay.
     pub(crate) fn put(&self, answer: Answer) -> Option<Answer> {
         let mut state = self.state();
@@ -53,6 +54,11 @@ impl Slot {
             waker.wake();
         }
         None
+    }
+
+    /// Tells its asker that there will be no answer.
+    pub(crate) fn fail(&self, error: LinkError) {
+        let _ = self.put(Err(error));
     }
 
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Answer> {

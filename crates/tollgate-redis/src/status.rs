@@ -6,6 +6,12 @@ use tollgate::{DecidedBy, Decision, PermitId, Retry, SetStatus, Status};
 
 /// How the charges stand, from how their parts do.
 pub(crate) fn set_status(standings: &[Standing], part_of: &[usize], permit: Option<u64>) -> SetStatus {
+    // One charge and no slots, as most are.
+    if let ([standing], [0]) = (standings, part_of)
+        && !standing.slots
+    {
+        return SetStatus::one(standing.status());
+    }
     let refused = standings.iter().any(|standing| standing.verdict >= 2);
     let permit = permit.filter(|_| !refused).and_then(NonZeroU64::new).map(PermitId::new);
     let held = permit.filter(|_| standings.iter().any(|standing| standing.slots));

@@ -11,11 +11,12 @@ use crate::{
     limit::{Birth, Edition, Named, RedisLimit},
     link::{Group, LinkError},
     names,
-    question::{Part, Question, Verb},
+    question::{Part, Parts, Question, Verb},
     status::set_status,
     turn::Lines,
 };
 use redis::Value;
+use smallvec::smallvec;
 use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasher, RandomState},
@@ -219,7 +220,7 @@ impl RedisStore {
         let permit = verb.permit();
         if let [charge] = charges {
             let part = self.part(charge.limit, charge.key, charge.cost.into(), charge.up_to).await?;
-            let standings = self.standings(Question { verb, parts: vec![part] }).await?;
+            let standings = self.standings(Question { verb, parts: smallvec![part] }).await?;
             return Ok(set_status(&standings, &[0], permit));
         }
         let (parts, part_of) = self.parts(charges).await?;
@@ -231,14 +232,14 @@ impl RedisStore {
     pub(crate) async fn parts(
         &self,
         charges: &[Charge<'_, RedisLimit>],
-    ) -> Result<(Vec<Part>, Vec<usize>), StoreError> {
+    ) -> Result<(Parts, Vec<usize>), StoreError> {
         if charges.len() > MOST_IN_A_SET {
             return Err(StoreError::Unsupported {
                 setting: "a set",
                 problem: "must not have more than 1024 charges in Redis, which is held up by it; make several of it",
             });
         }
-        let mut parts: Vec<Part> = Vec::with_capacity(charges.len());
+        let mut parts = Parts::with_capacity(charges.len());
         let mut part_of = Vec::with_capacity(charges.len());
         for charge in charges {
             let part = self.part(charge.limit, charge.key, charge.cost.into(), charge.up_to).await?;

@@ -9,12 +9,14 @@ if not now then
   end
 end
 
-local floor, ceil = math.floor, math.ceil
+-- Once, since each would be looked up in two tables, key by key.
+local floor, ceil, sub, pack, take, call = math.floor, math.ceil, string.sub, struct.pack, struct.unpack, redis.call
+local names = KEYS
 -- Everything up to this is exact in a double.
 local EXACT = 9007199254740992
 -- Values of a limit in the argument; and what comes before those of the first, and before its plain ones.
 local LIMIT = 9
-local keys = #KEYS
+local keys = #names
 local limit_of = 3 + LIMIT * arg[3]
 local is_short = format > 1 and keys <= 256
 
@@ -22,12 +24,12 @@ local is_short = format > 1 and keys <= 256
 -- are looked at again.
 local function read_all()
   if keys == 1 then
-    local raw = redis.pcall('GET', KEYS[1])
+    local raw = redis.pcall('GET', names[1])
     return type(raw) ~= 'table' and { raw } or nil
   end
-  local raws = redis.call('MGET', unpack(KEYS))
+  local raws = call('MGET', unpack(names))
   for key = 1, keys do
-    if not raws[key] and redis.call('EXISTS', KEYS[key]) == 1 then
+    if not raws[key] and call('EXISTS', names[key]) == 1 then
       return nil
     end
   end
@@ -46,12 +48,12 @@ local function level_of(key, raw, head, earn, price)
   if #raw ~= size + 45 then
     return nil
   end
-  local begins = string.sub(raw, 1, size)
-  if begins ~= head and (string.sub(begins, 14) ~= string.sub(head, 14) or string.sub(begins, 1, 5) ~= string.sub(head, 1, 5)) then
+  local begins = sub(raw, 1, size)
+  if begins ~= head and (sub(begins, 14) ~= sub(head, 14) or sub(begins, 1, 5) ~= sub(head, 1, 5)) then
     return nil
   end
-  local epoch, expires, at, units, rest = struct.unpack('>xI8xI8xI8xI8xI8', raw, size + 1)
-  if begins ~= head and struct.unpack('>I8', begins, 6) > struct.unpack('>I8', head, 6) then
+  local epoch, expires, at, units, rest = take('>xI8xI8xI8xI8xI8', raw, size + 1)
+  if begins ~= head and take('>I8', begins, 6) > take('>I8', head, 6) then
     later[key] = begins
   elseif begins ~= head then
     expires = 0
@@ -64,7 +66,9 @@ local function level_of(key, raw, head, earn, price)
   elseif earned >= EXACT then
     return nil
   end
-  local whole = floor(earned / price)
+  -- Rounded down, without a call.
+  local whole = earned / price
+  whole = whole - whole % 1
   rest = rest - earned + whole * price
   if rest < 0 then
     whole, rest = whole + 1, rest + price
@@ -80,17 +84,17 @@ end
 -- Writes what a key has used now. One that lives long enough already keeps its time; else it gets some more than it needs, so
 -- that the next charges find that it does.
 local function keep(key, limit, units, rest, epoch, expires)
-  local name = KEYS[key]
+  local name = names[key]
   local needs, today = floor((units * arg[limit + 5] + rest) / arg[limit + 4] / 1000) + 1001, floor(now / 1000)
   if expires >= today + needs then
-    redis.call('SETRANGE', name, arg[limit + 1], struct.pack('>I8BI8BI8', now, 207, units, 207, rest))
+    call('SETRANGE', name, arg[limit + 1], pack('>I8BI8BI8', now, 207, units, 207, rest))
   else
     needs = needs + floor(needs / 4) + 4000
-    local level = struct.pack('>BI8BI8BI8BI8BI8', 207, epoch, 207, today + needs, 207, now, 207, units, 207, rest)
-    redis.call('SET', name, (later[key] or arg[limit]) .. level, 'PX', needs)
+    local level = pack('>BI8BI8BI8BI8BI8', 207, epoch, 207, today + needs, 207, now, 207, units, 207, rest)
+    call('SET', name, (later[key] or arg[limit]) .. level, 'PX', needs)
   end
   if passed_in then
-    redis.call('PEXPIRE', name, 3600000)
+    call('PEXPIRE', name, 3600000)
   end
 end
 

@@ -3,9 +3,10 @@
 
 if is_short and format == 3 then
   local raws = read_all()
-  -- How the keys stood, each its units and credits; and what is to be written, each its units, epoch and expiry. Room for a few
-  -- is made at once.
-  local list, kept = { now, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  -- How the keys stood, each its units and credits; and what is to be written, each its units, epoch and expiry. Lists of the
+  -- size that is needed, whatever is in them: the argument has four values a key at least, and a list that grows is made anew.
+  local list, kept = { unpack(arg, 1, 2 * keys + 1) }, { unpack(arg, 1, 3 * keys + 2) }
+  list[1] = now
   for key = 1, raws and keys or 0 do
     local limit = LIMIT * arg[limit_of + key] - 5
     local units, rest, epoch, expires = level_of(key, raws[key], arg[limit], arg[limit + 4], arg[limit + 5])
@@ -24,7 +25,8 @@ if is_short and format == 3 then
     for part = first, question - 1, 3 do
       local key = arg[part]
       local free = arg[LIMIT * arg[limit_of + key] + 2]
-      local room = floor((free - kept[3 * key] - (list[2 * key + 1] > 0 and 1 or 0)) / arg[part + 1])
+      local room = (free - kept[3 * key] - (list[2 * key + 1] > 0 and 1 or 0)) / arg[part + 1]
+      room = room - room % 1
       if room < passed then
         passed = room > 0 and room or 0
       end
@@ -48,7 +50,7 @@ if is_short and format == 3 then
         keep(key, limit, units, rest, kept[3 * key + 1], kept[3 * key + 2])
       end
     end
-    return struct.pack(string.rep('>I8', 2 * keys + 1), unpack(list, 1, 2 * keys + 1))
+    return pack(string.rep('>I8', 2 * keys + 1), unpack(list, 1, 2 * keys + 1))
   end
 end
 

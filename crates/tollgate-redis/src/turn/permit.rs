@@ -2,7 +2,7 @@
 
 use super::reservation::RedisReservation;
 use crate::{
-    question::{Part, Question, Told, Verb},
+    question::{Part, Parts, Question, Told, Verb},
     store::RedisStore,
 };
 use std::{
@@ -118,14 +118,14 @@ pub(super) struct Renewal {
 #[derive(Clone, Debug)]
 struct Holding {
     permit: u64,
-    parts: Vec<Part>,
+    parts: Parts,
 }
 
 impl Renewal {
     /// Renews what `permit` holds under those of the parts that have slots, since it was asked for.
     pub(super) fn start(store: &RedisStore, permit: u64, parts: &[Part], asked: Time) -> Self {
         let holders = |part: &&Part| matches!(part.edition.limit, Limit::Concurrency(_));
-        let parts: Vec<Part> = parts.iter().filter(holders).cloned().collect();
+        let parts: Parts = parts.iter().filter(holders).cloned().collect();
         let held = Holding { permit, parts };
         let until = Arc::new(AtomicU64::new((asked + held.shortest()).as_nanos()));
         let renewing = renew_for_good(store.clone(), held.clone(), Arc::clone(&until));

@@ -2,9 +2,10 @@
 
 use super::permit::Renewal;
 use crate::{
-    question::{Part, Question, Taken, Verb},
+    question::{Parts, Question, Taken, Verb},
     store::RedisStore,
 };
+use smallvec::smallvec;
 use std::time::Duration;
 use tollgate::{SetStatus, StoreError, Time};
 
@@ -21,7 +22,7 @@ pub struct RedisReservation {
 /// What the turn took, until it is given back or kept.
 #[derive(Debug)]
 pub(super) struct Booked {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Parts,
     /// Which part each charge is of.
     pub(super) part_of: Vec<usize>,
     pub(super) taken: Vec<Taken>,
@@ -92,7 +93,7 @@ impl RedisReservation {
         self.store.ask(Question { verb: Verb::GiveBack { taken }, parts: booked.parts.clone() }).await?;
         for (part, cost) in booked.parts.iter().zip(&costs).filter(|(part, cost)| **cost > part.cost) {
             let verb = Verb::Owe { units: cost - part.cost };
-            self.store.ask(Question { verb, parts: vec![part.clone()] }).await?;
+            self.store.ask(Question { verb, parts: smallvec![part.clone()] }).await?;
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ async fn ask(store: &RedisStore, limit: &RedisLimit, line: Line) -> Answer {
     let part = store.part(limit, Key::from("k"), line.cost.into(), None).await.unwrap();
     let verb =
         Verb::Lease { shares: u64::from(NODES) * 4, micros: LIFE.as_micros() as u64, lines: vec![line] };
-    match store.ask(Question { verb, parts: vec![part] }).await.unwrap() {
+    match store.ask(Question { verb, parts: [part].into() }).await.unwrap() {
         Told::Statuses(standings) => standings[0].lent_as_told(),
         other => panic!("{other:?}"),
     }
