@@ -69,7 +69,7 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
         return;
     }
     let (ours, tonic) = (Server::ours(Ours::Grpc), Server::ours(Ours::Tonic));
-    let crab = rows.iter().any(|row| row.peer == CRAB).then(|| {
+    let crab = report.wants_any(rows.iter().filter(|row| row.peer == CRAB).map(|row| &row.name)).then(|| {
         assert!(
             throttlecrab().exists(),
             "please run `scripts/setup bench`: {} is missing",
