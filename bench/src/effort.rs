@@ -30,6 +30,9 @@ pub(crate) struct Effort {
     /// to be many time slices long.
     pub(crate) shared_rounds: usize,
     pub(crate) shared_millis: usize,
+    /// Rounds of asking a door for Redis clients, as long as those: what is held side by side differs by less than a neighbour's
+    /// noise, so that it takes more of them to tell.
+    pub(crate) door_rounds: usize,
     /// Rounds of asking a gateway, and how long one is, in seconds, of which wrk knows no parts.
     pub(crate) gateway_rounds: usize,
     pub(crate) gateway_seconds: usize,
@@ -54,6 +57,7 @@ impl Effort {
             waiters_rounds: 3,
             shared_rounds: 21,
             shared_millis: 200,
+            door_rounds: 61,
             gateway_rounds: 15,
             gateway_seconds: 1,
             idle_connections: 10_000,
@@ -77,6 +81,7 @@ impl Effort {
             waiters_rounds: 1,
             shared_rounds: 1,
             shared_millis: 20,
+            door_rounds: 1,
             gateway_rounds: 1,
             gateway_seconds: 1,
             idle_connections: 200,

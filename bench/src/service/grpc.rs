@@ -1,9 +1,12 @@
 //! Envoy's question over gRPC, next to throttlecrab-server's, and to a tonic service that decides nothing: the floor.
 //!
 //! h2load asks all of them, over 64 connections, one question at a time on each, about one key. Then at half the rate that ours
-//! reached: how long the slowest in a thousand take.
+//! reached, evenly spread in time ([`paced`]): how long the slowest in a thousand take.
 
-use super::server::{Ours, Server, throttlecrab};
+use super::{
+    paced,
+    server::{Ours, Server, throttlecrab},
+};
 use crate::{
     effort::Effort,
     report::{Report, Target},
@@ -20,9 +23,19 @@ const TONIC: &str = "empty tonic service";
 const CALM_TONIC: &str = "empty tonic service at that load";
 
 /// A question, and where it is asked.
-struct Question {
-    path: &'static str,
+pub(super) struct Question {
+    pub(super) path: &'static str,
     message: Vec<u8>,
+}
+
+impl Question {
+    /// The message as gRPC has it: not compressed, and how long it is.
+    pub(super) fn framed(&self) -> Vec<u8> {
+        let mut framed = vec![0];
+        framed.extend(u32::try_from(self.message.len()).expect("short").to_be_bytes());
+        framed.extend(&self.message);
+        framed
+    }
 }
 
 pub(crate) fn run(report: &mut Report, effort: &Effort) {
@@ -56,7 +69,7 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
         return;
     }
     let (ours, tonic) = (Server::ours(Ours::Grpc), Server::ours(Ours::Tonic));
-    let crab = rows.iter().any(|row| row.peer == CRAB).then(|| {
+    let crab = report.wants_any(rows.iter().filter(|row| row.peer == CRAB).map(|row| &row.name)).then(|| {
         assert!(
             throttlecrab().exists(),
             "please run `scripts/setup bench`: {} is missing",
@@ -65,30 +78,45 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
         Server::throttlecrab("grpc")
     });
     let lasting = Duration::from_millis(10 * effort.shared_millis as u64);
-    let reached = Cell::new(10_000.0);
+    // Known before the first round, whichever subject begins.
+    let reached = Cell::new(ask(&ours, &envoy(), lasting)[RATE]);
     measure(report, effort.shared_rounds.div_ceil(2), rows, |subject| match subject {
         OURS => {
-            let figures = ask(&ours, &envoy(), lasting, None);
-            reached.set(figures[1]);
+            let figures = ask(&ours, &envoy(), lasting);
+            reached.set(figures[RATE]);
             figures
         }
-        CALM => ask(&ours, &envoy(), lasting, Some(reached.get() / 2.0)),
-        TONIC => ask(&tonic, &nothing(), lasting, None),
-        CALM_TONIC => ask(&tonic, &nothing(), lasting, Some(reached.get() / 2.0)),
-        _ => crab.as_ref().map_or_else(Vec::new, |crab| ask(crab, &throttle(), lasting, None)),
+        CALM => ask_calmly(&ours, &envoy(), lasting, reached.get() / 2.0),
+        TONIC => ask(&tonic, &nothing(), lasting),
+        CALM_TONIC => ask_calmly(&tonic, &nothing(), lasting, reached.get() / 2.0),
+        _ => crab.as_ref().map_or_else(Vec::new, |crab| ask(crab, &throttle(), lasting)),
     });
 }
 
-/// Processor time a request in microseconds, requests a second, and the times within which 50, 99 and 99.9 in a hundred came,
-/// the first quarter of the run left out.
-fn ask(server: &Server, question: &Question, lasting: Duration, rate: Option<f64>) -> Vec<f64> {
+/// Processor time a request in microseconds, requests a second, and the times within which 50, 99 and 99.9 in a hundred came.
+fn figures(spent: Duration, asked: usize, lasting: Duration, mut times: Vec<u32>) -> Vec<f64> {
+    times.sort_unstable();
+    let within = |share: f64| f64::from(times[((times.len() - 1) as f64 * share) as usize]);
+    let (spent, asked) = (spent.as_secs_f64() * 1e6, asked as f64);
+    vec![spent / asked, asked / lasting.as_secs_f64(), within(0.5), within(0.99), within(0.999)]
+}
+
+/// Where requests a second stand among the figures.
+const RATE: usize = 1;
+
+/// Asks at an even pace.
+fn ask_calmly(server: &Server, question: &Question, lasting: Duration, rate: f64) -> Vec<f64> {
+    let before = server.processor_time();
+    let times = paced::ask(server.port(), question, CONNECTIONS, rate, lasting);
+    figures(server.processor_time() - before, times.len(), lasting, times)
+}
+
+/// Asks as fast as answers come. Of the times, those of the first quarter are left out.
+fn ask(server: &Server, question: &Question, lasting: Duration) -> Vec<f64> {
     // h2load counts in whole ones.
     let seconds = lasting.as_secs().max(1);
     let (body, log) = (place("body"), place("log"));
-    let mut frame = vec![0; 1];
-    frame.extend(u32::try_from(question.message.len()).expect("short").to_be_bytes());
-    frame.extend(&question.message);
-    fs::write(&body, frame).expect("a temporary file");
+    fs::write(&body, question.framed()).expect("a temporary file");
     let _ = fs::remove_file(&log);
     let mut command = Command::new("h2load");
     command
@@ -99,9 +127,6 @@ fn ask(server: &Server, question: &Question, lasting: Duration, rate: Option<f64
         .arg(&body)
         .arg(format!("--log-file={}", log.display()))
         .arg(format!("http://127.0.0.1:{}{}", server.port(), question.path));
-    if let Some(rate) = rate {
-        command.args(["--rps", &format!("{:.0}", (rate / CONNECTIONS as f64).max(1.0))]);
-    }
     let before = server.processor_time();
     let output = command.output().expect("`make bench` has installed h2load");
     let spent = server.processor_time() - before;
@@ -112,16 +137,8 @@ fn ask(server: &Server, question: &Question, lasting: Duration, rate: Option<f64
     // All connections are made in the same instant: the first request on each waits for that, tens of milliseconds, and 64 of
     // them are more than one in a thousand.
     let from = asked.iter().map(|(at, _)| at).min().map_or(0, |first| first + seconds * 1_000_000 / 4);
-    let mut times: Vec<u32> = asked.iter().filter(|(at, _)| *at >= from).map(|(_, took)| *took).collect();
-    times.sort_unstable();
-    let within = |share: f64| f64::from(times[((times.len() - 1) as f64 * share) as usize]);
-    vec![
-        spent.as_secs_f64() * 1e6 / asked.len() as f64,
-        asked.len() as f64 / seconds as f64,
-        within(0.5),
-        within(0.99),
-        within(0.999),
-    ]
+    let times = asked.iter().filter(|(at, _)| *at >= from).map(|(_, took)| *took).collect();
+    figures(spent, asked.len(), Duration::from_secs(seconds), times)
 }
 
 /// When each request was sent, and the microseconds until its answer, all of which were 200.

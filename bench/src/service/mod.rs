@@ -2,14 +2,16 @@
 //!
 //! - [`server`]: ours in a process of its own, a real Redis, throttlecrab-server, a tonic service that decides nothing.
 //! - [`load`], [`resp`]: Redis clients of ours, and what they are told.
-//! - [`grpc`]: Envoy's questions, asked by h2load.
+//! - [`grpc`]: Envoy's questions, asked by h2load, and by [`paced`] at an even pace, over connections of [`asker`].
 //! - [`in_process`]: the same within a program, next to limitador's library.
 //!
 //! throttlecrab-server and limitador are built by `make bench`; a quick run leaves them out.
 
+mod asker;
 mod grpc;
 mod in_process;
 mod load;
+mod paced;
 mod resp;
 pub(crate) mod server;
 

@@ -77,7 +77,7 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
         Server::throttlecrab("redis")
     });
     let lasting = Duration::from_millis(effort.shared_millis as u64);
-    measure(report, effort.shared_rounds, rows, |subject| {
+    measure(report, effort.door_rounds, rows, |subject| {
         let (command, deep) = subject.split_once(' ').expect("a command and a depth");
         let (server, asked): (_, &'static Asked) = match (command, &crab) {
             ("THROTTLE", Some(crab)) => (crab, &CRAB),

@@ -138,8 +138,17 @@ fn seconds(duration: Duration) -> i64 {
 /// A whole number in decimal, perhaps with a sign.
 pub(super) fn whole(text: &[u8]) -> Option<i64> {
     // Most are short and plain; the rest is for whoever knows all the edges.
-    if (1..=18).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
-        return Some(text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')));
+    plain(text).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
+}
+
+/// Digits and nothing else, so few that they cannot come to too much.
+#[inline]
+fn plain(text: &[u8]) -> Option<i64> {
+    if !(1..=18).contains(&text.len()) {
+        return None;
     }
-    std::str::from_utf8(text).ok()?.parse().ok()
+    text.iter().try_fold(0, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| number * 10 + i64::from(digit))
+    })
 }

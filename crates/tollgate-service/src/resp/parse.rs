@@ -62,6 +62,8 @@ enum State {
     Start,
     /// So many arguments are still to come.
     Arguments(usize),
+    /// As many, and the first of them is not short, or not all of it is here.
+    Argument(usize),
     /// One of so many bytes, and so many after it.
     Bulk { length: usize, left: usize },
     /// A line that has no end yet.
@@ -121,8 +123,11 @@ impl Parser {
                     },
                     Some(_) => self.state = State::Line,
                 },
-                State::Arguments(0) => return Ok(Some(self.at)),
-                State::Arguments(left) => match bytes.get(self.at) {
+                State::Arguments(left) => match self.short(bytes, left, limits) {
+                    0 => return Ok(Some(self.at)),
+                    left => self.state = State::Argument(left),
+                },
+                State::Argument(left) => match bytes.get(self.at) {
                     None => return Ok(None),
                     Some(b'$') => match number(bytes, self.at + 1).map_err(|()| Flaw::BulkLength)? {
                         None => return Ok(None),
@@ -152,6 +157,30 @@ impl Parser {
                 State::Line => return self.line(bytes, limits),
             }
         }
+    }
+
+    /// Takes arguments that are short and whole, which most are. How many are left: the next is another kind, or has a flaw.
+    fn short(&mut self, bytes: &[u8], mut left: usize, limits: &Limits) -> usize {
+        let mut at = self.at;
+        while left > 0 {
+            let (length, from) = match bytes.get(at..) {
+                Some([b'$', one @ b'0'..=b'9', b'\r', b'\n', ..]) => (one - b'0', at + 4),
+                Some([b'$', ten @ b'0'..=b'9', one @ b'0'..=b'9', b'\r', b'\n', ..]) => {
+                    (10 * (ten - b'0') + (one - b'0'), at + 5)
+                }
+                _ => break,
+            };
+            let length = usize::from(length);
+            let end = from + length;
+            if length > limits.argument || end > limits.request {
+                break;
+            }
+            let Some([b'\r', b'\n']) = bytes.get(end..end + 2) else { break };
+            self.arguments.push((from, end));
+            (at, left) = (end + 2, left - 1);
+        }
+        self.at = at;
+        left
     }
 
     /// The request that [`parse`](Self::parse) has just found whole, in the same bytes.

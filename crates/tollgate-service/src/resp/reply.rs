@@ -13,6 +13,20 @@ pub(crate) enum Protocol {
 /// What of a client's own words is repeated to it.
 const LONGEST_ECHO: usize = 128;
 
+/// A kind, the longest number with its sign, and the end of its line.
+const LONGEST_COUNT: usize = 1 + 20 + 2;
+
+/// Numbers below a hundred in two digits.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
+    }
+    pairs
+};
+
 /// Appends answers to a buffer.
 pub(crate) struct Reply<'o> {
     out: &'o mut Vec<u8>,
@@ -89,20 +103,31 @@ impl<'o> Reply<'o> {
             self.out.extend_from_slice(&[kind, b'0' + digit as u8, b'\r', b'\n']);
             return;
         }
-        let mut digits = [0; 20];
-        let mut at = digits.len();
+        self.counted_long(kind, value);
+    }
+
+    /// From its end, two digits a step, so that all of it is appended at once.
+    fn counted_long(&mut self, kind: u8, value: i64) {
+        let mut line = [0; LONGEST_COUNT];
+        let mut at = LONGEST_COUNT - 2;
+        line[at..].copy_from_slice(b"\r\n");
         let mut rest = value.unsigned_abs();
-        while rest > 0 {
+        while rest > 9 {
+            at -= 2;
+            line[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
+            rest /= 100;
+        }
+        if rest > 0 {
             at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
+            line[at] = b'0' + rest as u8;
         }
-        self.out.push(kind);
         if value < 0 {
-            self.out.push(b'-');
+            at -= 1;
+            line[at] = b'-';
         }
-        self.out.extend_from_slice(&digits[at..]);
-        self.end();
+        at -= 1;
+        line[at] = kind;
+        self.out.extend_from_slice(&line[at..]);
     }
 
     fn end(&mut self) {
@@ -127,7 +152,7 @@ mod tests {
 
     #[test]
     fn numbers_of_every_size() {
-        for number in [0, 9, 10, 99, 1234567, i64::MAX, -1, -10, i64::MIN] {
+        for number in [0, 9, 10, 99, 100, 105, 1000, 1234567, i64::MAX, -1, -10, i64::MIN] {
             assert_eq!(written(Protocol::Two, |reply| reply.integer(number)), format!(":{number}\r\n"));
         }
     }
