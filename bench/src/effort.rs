@@ -33,6 +33,9 @@ pub(crate) struct Effort {
     /// Rounds of asking a gateway, and how long one is, in seconds, of which wrk knows no parts.
     pub(crate) gateway_rounds: usize,
     pub(crate) gateway_seconds: usize,
+    /// Rounds of asking it for small responses. Their p99 is a matter of who gets a core when: medians of 15 rounds of one and the
+    /// same program were from 0.91 to 1.18 of nginx's.
+    pub(crate) small_rounds: usize,
     /// Connections that rest at a gateway.
     pub(crate) idle_connections: usize,
 }
@@ -56,6 +59,7 @@ impl Effort {
             shared_millis: 200,
             gateway_rounds: 15,
             gateway_seconds: 1,
+            small_rounds: 41,
             idle_connections: 10_000,
         }
     }
@@ -79,6 +83,7 @@ impl Effort {
             shared_millis: 20,
             gateway_rounds: 1,
             gateway_seconds: 1,
+            small_rounds: 1,
             idle_connections: 200,
         }
     }
