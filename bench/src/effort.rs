@@ -36,6 +36,9 @@ pub(crate) struct Effort {
     /// Rounds of asking a gateway, and how long one is, in seconds, of which wrk knows no parts.
     pub(crate) gateway_rounds: usize,
     pub(crate) gateway_seconds: usize,
+    /// Rounds of asking it for small responses. Their p99 is a matter of who gets a core when: of one program's 41 rounds, medians of
+    /// any 15 lay between 0.91 and 1.18 of nginx's, nine times of ten.
+    pub(crate) small_rounds: usize,
     /// Connections that rest at a gateway.
     pub(crate) idle_connections: usize,
 }
@@ -60,6 +63,7 @@ impl Effort {
             door_rounds: 61,
             gateway_rounds: 15,
             gateway_seconds: 1,
+            small_rounds: 41,
             idle_connections: 10_000,
         }
     }
@@ -84,6 +88,7 @@ impl Effort {
             door_rounds: 1,
             gateway_rounds: 1,
             gateway_seconds: 1,
+            small_rounds: 1,
             idle_connections: 200,
         }
     }

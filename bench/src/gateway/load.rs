@@ -83,7 +83,8 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
             for who in [OURS, NGINX] {
                 ask(who);
             }
-            rows::measure(report, effort.gateway_rounds, rows, ask);
+            let rounds = if path == SMALL { effort.small_rounds } else { effort.gateway_rounds };
+            rows::measure(report, rounds, rows, ask);
         }
     }
     let rows = of_metrics();

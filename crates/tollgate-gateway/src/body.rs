@@ -32,7 +32,7 @@ pub struct Body {
     slot: Option<Slot>,
     /// Outside the boxes of guards, like the slot: every request has both.
     flight: Option<Flight>,
-    passed: Option<Passed>,
+    passed: Option<Box<Passed>>,
 }
 
 enum Kind {
@@ -128,7 +128,7 @@ impl Body {
     }
 
     /// The same body, of an answer with these headers beside those in its map.
-    pub(crate) fn passing(mut self, passed: Passed) -> Self {
+    pub(crate) fn passing(mut self, passed: Box<Passed>) -> Self {
         self.passed = Some(passed);
         self
     }
@@ -138,7 +138,7 @@ impl Body {
         self.passed.get_or_insert_default().own()
     }
 
-    pub(crate) fn take_passed(&mut self) -> Option<Passed> {
+    pub(crate) fn take_passed(&mut self) -> Option<Box<Passed>> {
         self.passed.take()
     }
 

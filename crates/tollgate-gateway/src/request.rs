@@ -19,8 +19,10 @@ use std::{
 };
 use tokio::time::Sleep;
 
-/// The body of a request.
-pub struct RequestBody {
+/// The body of a request. Most have none, and the request is moved from hand to hand: so what there is of one is in a box.
+pub struct RequestBody(Option<Box<Flow>>);
+
+struct Flow {
     kind: Kind,
     limit: u64,
     left: u64,
@@ -31,7 +33,8 @@ pub struct RequestBody {
 }
 
 enum Kind {
-    Empty,
+    /// It has failed.
+    Gone,
     Full(Bytes),
     Http1(Inlet),
     Http2(Incoming),
@@ -41,7 +44,7 @@ impl RequestBody {
     /// No body.
     #[must_use]
     pub const fn empty() -> Self {
-        Self::of(Kind::Empty, u64::MAX, Duration::MAX)
+        Self(None)
     }
 
     /// These bytes.
@@ -51,7 +54,7 @@ impl RequestBody {
     }
 
     /// From a client by HTTP/1.1: at most `limit` bytes, with at most `patience` between frames.
-    pub(crate) const fn http1(inlet: Inlet, limit: u64, patience: Duration) -> Self {
+    pub(crate) fn http1(inlet: Inlet, limit: u64, patience: Duration) -> Self {
         Self::of(Kind::Http1(inlet), limit, patience)
     }
 
@@ -65,23 +68,37 @@ impl RequestBody {
 
     /// A number that grows with every frame that is taken out: for those who do not take them out themselves.
     pub(crate) fn progress(&mut self) -> Arc<AtomicU64> {
-        self.progress.get_or_insert_default().clone()
+        let flow = self.0.as_mut();
+        flow.map_or_else(Arc::default, |flow| flow.progress.get_or_insert_default().clone())
     }
 
-    const fn of(kind: Kind, limit: u64, patience: Duration) -> Self {
-        Self { kind, limit, left: limit, patience, waiting: None, progress: None }
+    fn of(kind: Kind, limit: u64, patience: Duration) -> Self {
+        Self(Some(Box::new(Flow { kind, limit, left: limit, patience, waiting: None, progress: None })))
+    }
+}
+
+impl Flow {
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.kind {
+            Kind::Gone => Poll::Ready(None),
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Kind::Http1(_) | Kind::Http2(_) => self.poll_incoming(context),
+        }
     }
 
     fn poll_incoming(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = match &mut self.kind {
             Kind::Http1(inlet) => inlet.poll_frame(context),
             Kind::Http2(incoming) => Pin::new(incoming).poll_frame(context).map_err(|_| BodyError::Client),
-            Kind::Empty | Kind::Full(_) => Poll::Ready(None),
+            Kind::Gone | Kind::Full(_) => Poll::Ready(None),
         };
         match frame {
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Ready(Some(Err(_))) => {
-                self.kind = Kind::Empty;
+                self.kind = Kind::Gone;
                 Poll::Ready(Some(Err(BodyError::Client)))
             }
             Poll::Ready(Some(Ok(frame))) => {
@@ -115,31 +132,27 @@ impl HttpBody for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.kind {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            Kind::Http1(_) | Kind::Http2(_) => self.poll_incoming(context),
+        match &mut self.0 {
+            Some(flow) => flow.poll_frame(context),
+            None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Empty => true,
-            Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Http1(inlet) => inlet.is_end_stream(),
-            Kind::Http2(incoming) => incoming.is_end_stream(),
+        match self.0.as_ref().map(|flow| &flow.kind) {
+            None | Some(Kind::Gone) => true,
+            Some(Kind::Full(bytes)) => bytes.is_empty(),
+            Some(Kind::Http1(inlet)) => inlet.is_end_stream(),
+            Some(Kind::Http2(incoming)) => incoming.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Http1(inlet) => inlet.size_hint(),
-            Kind::Http2(incoming) => incoming.size_hint(),
+        match self.0.as_ref().map(|flow| &flow.kind) {
+            None | Some(Kind::Gone) => SizeHint::with_exact(0),
+            Some(Kind::Full(bytes)) => SizeHint::with_exact(bytes.len() as u64),
+            Some(Kind::Http1(inlet)) => inlet.size_hint(),
+            Some(Kind::Http2(incoming)) => incoming.size_hint(),
         }
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Active<S: Enter> {
     pub(super) upstreams: Vec<Arc<Upstream>>,
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) tracer: Option<Arc<dyn Tracer>>,
+    /// Whether any rule has a bandwidth: where none has, no rule is looked at for it.
+    has_paces: bool,
 }
 
 /// The upstreams of a file that is about to be in force.
@@ -85,7 +87,8 @@ impl<S: Enter> Active<S> {
         let policies = Policies::new(style, told);
         let proxies = TrustedProxies::new(file.trusted_proxies.iter().copied());
         let (upstreams, tracer) = (prepared.upstreams, ledger.tracer());
-        Self { policies, overrides, proxies, refusal, upstreams, ledger, tracer, edition }
+        let has_paces = edition.program().rules().any(|entry| entry.rule().bandwidth.is_some());
+        Self { policies, overrides, proxies, refusal, upstreams, ledger, tracer, has_paces, edition }
     }
 
     /// Where the policy of a charge is among those that are told.
@@ -99,7 +102,7 @@ impl<S: Enter> Active<S> {
 
     /// The slowest pace of the rules that apply and are no shadows.
     pub(super) fn slowest(&self, found: &Found<'_, '_>) -> Option<Bandwidth> {
-        if !self.edition.program().file().enabled {
+        if !self.has_paces || !self.edition.program().file().enabled {
             return None;
         }
         let in_force = found.entries().filter(|entry| !matches!(entry.rule().excess, Excess::Shadow));

@@ -16,7 +16,7 @@ pub use ledger::{Answered, Ledger, NoLedger, Ruled};
 pub use trace::{Span, Tracer};
 
 use crate::{
-    forward::forward_lines,
+    forward::{self, forward_lines},
     {Body, ClientInfo, Handler, RequestBody, Upstream},
 };
 use active::Active;
@@ -109,76 +109,87 @@ impl<S: Enter + 'static> Gateway<S> {
 }
 
 impl<S: Enter + 'static> Handler for Gateway<S> {
-    async fn handle(&self, mut request: Request<RequestBody>, mut client: ClientInfo) -> Response<Body> {
-        let begun = Instant::now();
-        let active = self.inner.active.load_full();
-        let mut trace = active.tracer.as_ref().and_then(|tracer| Trace::begin(tracer, &mut request, begun));
-        let Some(slot) = self.inner.in_flight.enter() else {
-            return active.counted(active.overloaded(request.headers()), None, begun, trace);
-        };
-        client.client_ip = active.proxies.client(client.peer.ip(), request.headers());
-        client.trusted = active.proxies.trusts(client.peer.ip());
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "a request is large, and an async fn moves what it is given once more"
+    )]
+    fn handle(
+        &self,
+        mut request: Request<RequestBody>,
+        mut client: ClientInfo,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        async move {
+            let begun = Instant::now();
+            let active = self.inner.active.load_full();
+            let mut trace =
+                active.tracer.as_ref().and_then(|tracer| Trace::begin(tracer, &mut request, begun));
+            let Some(slot) = self.inner.in_flight.enter() else {
+                return active.counted(active.overloaded(request.headers()), None, begun, trace);
+            };
+            client.client_ip = active.proxies.client(client.peer.ip(), request.headers());
+            client.trusted = active.proxies.trusts(client.peer.ip());
 
-        if let Some(trace) = &mut trace {
-            trace.asked_by(client.client_ip);
-        }
+            if let Some(trace) = &mut trace {
+                trace.asked_by(client.client_ip);
+            }
 
-        let Some(mut verdict) = decide(&active, &request, &client).await else {
-            return active.counted(Active::<S>::no_route(), None, begun, trace);
-        };
-        if let Some(trace) = &mut trace {
-            trace.ruled(&active, verdict.route, &verdict.ruling.outcome);
+            let Some(mut verdict) = decide(&active, &request, &client).await else {
+                return active.counted(Active::<S>::no_route(), None, begun, trace);
+            };
+            if let Some(trace) = &mut trace {
+                trace.ruled(&active, verdict.route, &verdict.ruling.outcome);
+            }
+            let route = active.edition.program().route(verdict.route);
+            let (upstream, passed) = match &verdict.ruling.outcome {
+                Outcome::Pass { .. } => (route.upstream, true),
+                Outcome::Refused { by, why } => match active.diverted(*by, why) {
+                    Some(other) => (other, false),
+                    None => {
+                        let refused = active.refuse(request.headers(), &verdict.ruling, *by, why);
+                        let mut response = active.counted(refused, Some(verdict.route), begun, trace);
+                        response.body_mut().occupy(slot);
+                        return response;
+                    }
+                },
+            };
+            if let Some(path) = verdict.path {
+                rewrite(&mut request, &path);
+            }
+            // Slots are renewed from here on: a server may take longer to answer than they are held for.
+            let permits = std::mem::take(&mut verdict.ruling.permits);
+            let holding = (!permits.is_empty()).then(|| Holding::new(permits));
+            // A clock is read where it may tell something new.
+            let waited = matches!(verdict.ruling.outcome, Outcome::Pass { waited } if !waited.is_zero());
+            let asked = if waited { Instant::now() } else { begun };
+            let forwarded = forward_lines(request, &client, &active.upstreams[upstream]).await;
+            let answered = Instant::now();
+            let mut response = match forwarded {
+                Ok(response) => response,
+                Err(error) => error.into_response(),
+            };
+            active.ledger.answered(&Answered {
+                route: Some(verdict.route),
+                upstream: Some((upstream, answered - asked)),
+                status: response.status(),
+                took: answered - begun,
+            });
+            if let Some(mut trace) = trace {
+                trace.forwarded(active.upstreams[upstream].name(), answered - asked);
+                trace.stay_with(&mut response);
+            }
+            if passed {
+                active.tell(&verdict.ruling, &mut response);
+            }
+            if let Some(bandwidth) = verdict.bandwidth {
+                response = response.map(|body| body.pace(bandwidth));
+            }
+            let body = response.body_mut();
+            if let Some(holding) = holding {
+                body.hold(holding);
+            }
+            body.occupy(slot);
+            response
         }
-        let route = active.edition.program().route(verdict.route);
-        let (upstream, passed) = match &verdict.ruling.outcome {
-            Outcome::Pass { .. } => (route.upstream, true),
-            Outcome::Refused { by, why } => match active.diverted(*by, why) {
-                Some(other) => (other, false),
-                None => {
-                    let refused = active.refuse(request.headers(), &verdict.ruling, *by, why);
-                    let mut response = active.counted(refused, Some(verdict.route), begun, trace);
-                    response.body_mut().occupy(slot);
-                    return response;
-                }
-            },
-        };
-        if let Some(path) = verdict.path {
-            rewrite(&mut request, &path);
-        }
-        // Slots are renewed from here on: a server may take longer to answer than they are held for.
-        let permits = std::mem::take(&mut verdict.ruling.permits);
-        let holding = (!permits.is_empty()).then(|| Holding::new(permits));
-        // A clock is read where it may tell something new.
-        let waited = matches!(verdict.ruling.outcome, Outcome::Pass { waited } if !waited.is_zero());
-        let asked = if waited { Instant::now() } else { begun };
-        let forwarded = forward_lines(request, &client, &active.upstreams[upstream]).await;
-        let answered = Instant::now();
-        let mut response = match forwarded {
-            Ok(response) => response,
-            Err(error) => error.into_response(),
-        };
-        active.ledger.answered(&Answered {
-            route: Some(verdict.route),
-            upstream: Some((upstream, answered - asked)),
-            status: response.status(),
-            took: answered - begun,
-        });
-        if let Some(mut trace) = trace {
-            trace.forwarded(active.upstreams[upstream].name(), answered - asked);
-            trace.stay_with(&mut response);
-        }
-        if passed {
-            active.tell(&verdict.ruling, &mut response);
-        }
-        if let Some(bandwidth) = verdict.bandwidth {
-            response = response.map(|body| body.pace(bandwidth));
-        }
-        let body = response.body_mut();
-        if let Some(holding) = holding {
-            body.hold(holding);
-        }
-        body.occupy(slot);
-        response
     }
 }
 
@@ -252,7 +263,7 @@ fn rewrite(request: &mut Request<RequestBody>, path: &str) {
 fn host(request: &Request<RequestBody>) -> Option<&str> {
     match request.uri().authority() {
         Some(authority) => Some(authority.as_str()),
-        None => request.headers().get(http::header::HOST)?.to_str().ok(),
+        None => forward::host(request.headers())?.to_str().ok(),
     }
 }
 

@@ -9,6 +9,7 @@
 //! nobody downstream is to read a forged one, and few read it at all.
 
 use crate::{client::ClientInfo, request::RequestBody};
+use bytes::{BufMut, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Version, header};
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -39,6 +40,27 @@ impl Told {
     pub(crate) fn lines(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
         let host = self.host.as_ref().map(|host| (&X_FORWARDED_HOST, host));
         [(&X_FORWARDED_FOR, &self.chain), (&X_FORWARDED_PROTO, &self.proto)].into_iter().chain(host)
+    }
+
+    /// The same as bytes, in as few pieces as there can be: every request has them.
+    pub(crate) fn write(&self, out: &mut BytesMut) {
+        out.put_slice(b"x-forwarded-for: ");
+        out.put_slice(self.chain.as_bytes());
+        out.put_slice(b"\r\nx-forwarded-proto: ");
+        out.put_slice(self.proto.as_bytes());
+        if let Some(host) = &self.host {
+            out.put_slice(b"\r\nx-forwarded-host: ");
+            out.put_slice(host.as_bytes());
+        }
+        out.put_slice(b"\r\n");
+    }
+}
+
+/// The host that is asked for. Most clients name it first, where it is had without a lookup.
+pub(crate) fn host(headers: &HeaderMap) -> Option<&HeaderValue> {
+    match headers.iter().next() {
+        Some((name, host)) if *name == header::HOST => Some(host),
+        _ => headers.get(header::HOST),
     }
 }
 
@@ -174,8 +196,7 @@ fn forwarded(headers: &mut HeaderMap, found: &Found, client: &ClientInfo) -> Tol
     claimed(headers, found.x_forwarded_for, &X_FORWARDED_FOR);
     let proto = claimed(headers, found.x_forwarded_proto, &X_FORWARDED_PROTO)
         .unwrap_or_else(|| HeaderValue::from_static(client.scheme.as_str()));
-    let host = claimed(headers, found.x_forwarded_host, &X_FORWARDED_HOST)
-        .or_else(|| headers.get(header::HOST).cloned());
+    let host = claimed(headers, found.x_forwarded_host, &X_FORWARDED_HOST).or_else(|| host(headers).cloned());
     if found.forwarded {
         let element = element(headers, client);
         let chain = if believed { joined(headers, &header::FORWARDED, &element) } else { value(&element) };

@@ -10,7 +10,7 @@
 mod headers;
 mod tunnel;
 
-pub(crate) use headers::{Told, may_trail};
+pub(crate) use headers::{Told, host, may_trail};
 pub(crate) use tunnel::Tunnelled;
 
 use crate::{
@@ -61,55 +61,62 @@ pub(crate) fn unpacked(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// As [`forward`], with headers that nobody here looks at left as lines. Those that tell of limits are in the map.
-pub(crate) async fn forward_lines(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "a request is large, and an async fn moves what it is given once more"
+)]
+pub(crate) fn forward_lines(
     mut request: Request<RequestBody>,
     client: &ClientInfo,
     upstream: &Upstream,
-) -> Result<Response<Body>, ForwardError> {
-    if request.method() == Method::CONNECT {
-        let reason = "CONNECT is not for a gateway";
-        return Err(ForwardError::Refused { status: StatusCode::METHOD_NOT_ALLOWED, reason });
-    }
-    let hop = headers::request(&mut request, client);
-    let tunnel = hop.upgrade.then(|| Tunnel::new(&mut request));
-    let (mut parts, body) = request.into_parts();
-    let uri = std::mem::take(&mut parts.uri);
-    let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
-    let mut sending =
-        Sending { parts, target, told: hop.told, body: Some(body), trailers: hop.trailers, tunnel };
-    let offer = if sending.tunnel.is_some() { Offer::Http1 } else { Offer::Both };
-    let (mut tried, mut unsent, mut last) = (Vec::new(), 0, None);
-    loop {
-        let Some((index, server)) = upstream.choose(&tried) else {
-            let nobody = || ForwardError::NoServer { upstream: upstream.name().to_owned() };
-            return Err(last.unwrap_or_else(nobody));
-        };
-        let line = if unsent == 0 { server.line(offer).await } else { Box::pin(server.fresh(offer)).await };
-        let sent = match line {
-            Ok(Line::Http1(connection)) => sending.http1(connection, server, upstream.timeout()).await,
-            Ok(Line::Http2(sender)) => Box::pin(sending.http2(sender, server, upstream.timeout())).await,
-            // Another server may do it; that this one does not says nothing of its health.
-            Err(ConnectError::NoUpgrades) => {
-                tried.push(index);
-                last.get_or_insert(no_connection(server, ConnectError::NoUpgrades));
-                continue;
+) -> impl Future<Output = Result<Response<Body>, ForwardError>> + Send {
+    async move {
+        if request.method() == Method::CONNECT {
+            let reason = "CONNECT is not for a gateway";
+            return Err(ForwardError::Refused { status: StatusCode::METHOD_NOT_ALLOWED, reason });
+        }
+        let hop = headers::request(&mut request, client);
+        let tunnel = hop.upgrade.then(|| Tunnel::new(&mut request));
+        let (mut parts, body) = request.into_parts();
+        let uri = std::mem::take(&mut parts.uri);
+        let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let mut sending =
+            Sending { parts, target, told: hop.told, body: Some(body), trailers: hop.trailers, tunnel };
+        let offer = if sending.tunnel.is_some() { Offer::Http1 } else { Offer::Both };
+        let (mut tried, mut unsent, mut last) = (Vec::new(), 0, None);
+        loop {
+            let Some((index, server)) = upstream.choose(&tried) else {
+                let nobody = || ForwardError::NoServer { upstream: upstream.name().to_owned() };
+                return Err(last.unwrap_or_else(nobody));
+            };
+            let line =
+                if unsent == 0 { server.line(offer).await } else { Box::pin(server.fresh(offer)).await };
+            let sent = match line {
+                Ok(Line::Http1(connection)) => sending.http1(connection, server, upstream.timeout()).await,
+                Ok(Line::Http2(sender)) => Box::pin(sending.http2(sender, server, upstream.timeout())).await,
+                // Another server may do it; that this one does not says nothing of its health.
+                Err(ConnectError::NoUpgrades) => {
+                    tried.push(index);
+                    last.get_or_insert(no_connection(server, ConnectError::NoUpgrades));
+                    continue;
+                }
+                Err(error) => {
+                    let error = no_connection(server, error);
+                    server.health.not_connected(&server.url.text, &error);
+                    tried.push(index);
+                    last = Some(error);
+                    continue;
+                }
+            };
+            match sent {
+                Ok(response) => {
+                    server.health.connected(&server.url.text);
+                    return Ok(response);
+                }
+                Err(Unsent::Failed(error)) => return Err(error),
+                Err(Unsent::Again) if unsent < MOST_UNSENT => unsent += 1,
+                Err(Unsent::Again) => return Err(protocol(server, "connections are closed at once")),
             }
-            Err(error) => {
-                let error = no_connection(server, error);
-                server.health.not_connected(&server.url.text, &error);
-                tried.push(index);
-                last = Some(error);
-                continue;
-            }
-        };
-        match sent {
-            Ok(response) => {
-                server.health.connected(&server.url.text);
-                return Ok(response);
-            }
-            Err(Unsent::Failed(error)) => return Err(error),
-            Err(Unsent::Again) if unsent < MOST_UNSENT => unsent += 1,
-            Err(Unsent::Again) => return Err(protocol(server, "connections are closed at once")),
         }
     }
 }
@@ -139,7 +146,7 @@ impl Sending<'_> {
         timeout: Duration,
     ) -> Result<Response<Body>, Unsent> {
         // HTTP/1.0 clients need not say which host they mean.
-        if !self.parts.headers.contains_key(header::HOST) {
+        if host(&self.parts.headers).is_none() {
             self.parts.headers.insert(header::HOST, server.url.host_header.clone());
         }
         let (method, headers) = (&self.parts.method, &self.parts.headers);

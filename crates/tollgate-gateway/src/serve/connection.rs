@@ -12,7 +12,7 @@ use crate::{
     body::Body,
     client::{ClientInfo, Scheme},
     error::problem,
-    forward::unpacked,
+    forward::{host, unpacked},
     request::RequestBody,
     timer::Deadline,
 };
@@ -257,17 +257,26 @@ impl Watch {
 }
 
 /// One request: checked, handled, its answer made to hold what must be held.
-pub(super) async fn answer<H: Handler>(visit: &Visit<H>, request: Request<RequestBody>) -> Response<Body> {
-    let Visit { serving, client, presence } = visit;
-    let Settings { limits, observer, .. } = &serving.settings;
-    let mut flight = Flight::start(presence.clone(), observer.as_ref(), &request, client.peer.ip());
-    let mut response = match check(&request, limits) {
-        Ok(()) => serving.handler.handle(request, client.clone()).await,
-        Err((status, why)) => refuse(request.version(), status, why),
-    };
-    flight.answered(response.status());
-    response.body_mut().fly(flight);
-    response
+#[expect(
+    clippy::manual_async_fn,
+    reason = "a request is large, and an async fn moves what it is given once more"
+)]
+pub(super) fn answer<H: Handler>(
+    visit: &Visit<H>,
+    request: Request<RequestBody>,
+) -> impl Future<Output = Response<Body>> + Send {
+    async move {
+        let Visit { serving, client, presence } = visit;
+        let Settings { limits, observer, .. } = &serving.settings;
+        let mut flight = Flight::start(presence.clone(), observer.as_ref(), &request, client.peer.ip());
+        let mut response = match check(&request, limits) {
+            Ok(()) => serving.handler.handle(request, client.clone()).await,
+            Err((status, why)) => refuse(request.version(), status, why),
+        };
+        flight.answered(response.status());
+        response.body_mut().fly(flight);
+        response
+    }
 }
 
 /// Refuses a request before anybody has looked at it. What else comes on its connection is not to be trusted.
@@ -290,9 +299,9 @@ fn check(request: &Request<RequestBody>, limits: &Limits) -> Result<(), (StatusC
         let why = "the request has more headers than allowed";
         return Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
     }
-    let mut hosts = request.headers().get_all(header::HOST).iter();
-    let (host, second) = (hosts.next(), hosts.next());
-    if second.is_some() {
+    let (headers, host) = (request.headers(), host(request.headers()));
+    // Most requests name nothing twice.
+    if headers.len() > headers.keys_len() && headers.get_all(header::HOST).iter().nth(1).is_some() {
         return Err((StatusCode::BAD_REQUEST, "the request names its host twice"));
     }
     if host.is_none() && request.version() == Version::HTTP_11 {

@@ -77,7 +77,8 @@ impl Server {
         let mut resting = self.resting(shard::current());
         loop {
             let mut connection = resting.connections.pop_back()?;
-            if connection.keep_until > Instant::now() && connection.is_quiet() {
+            connection.taken = Instant::now();
+            if connection.keep_until > connection.taken && connection.is_quiet() {
                 return Some(connection);
             }
         }

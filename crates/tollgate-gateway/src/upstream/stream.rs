@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -15,6 +15,22 @@ pub(crate) enum Stream {
     Plain(TcpStream),
     /// Boxed: a TLS session is a kilobyte, and most servers are spoken to in clear.
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Whether nothing is known to have come, not even the end. Nobody is woken for it.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        match self {
+            Self::Plain(stream) => {
+                stream.try_read(&mut byte).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            }
+            Self::Tls(stream) => {
+                let mut context = Context::from_waker(Waker::noop());
+                Pin::new(&mut **stream).poll_read(&mut context, &mut ReadBuf::new(&mut byte)).is_pending()
+            }
+        }
+    }
 }
 
 impl AsyncRead for Stream {

@@ -20,6 +20,8 @@ pub struct Edition<S: Store> {
     places: HashMap<Box<str>, usize>,
     /// By the id of a charge.
     pub(super) plans: Vec<Plan<S>>,
+    /// Whether any rule is a shadow: where none is, no rule is looked at for it.
+    pub(super) has_shadows: bool,
     descriptors: Descriptors<S>,
     limits: Limits<S>,
 }
@@ -76,7 +78,9 @@ impl<S: Store> Edition<S> {
         let limits_of_file = program.file().limits.iter().enumerate();
         let places = limits_of_file.map(|(place, limit)| (limit.name.as_str().into(), place)).collect();
         let descriptors = Descriptors::bind(store, program.file(), handle)?;
-        Ok(Self { store: Arc::clone(store), program, named, places, plans, descriptors, limits })
+        let has_shadows = program.rules().any(|entry| matches!(entry.rule().excess, Excess::Shadow));
+        let store = Arc::clone(store);
+        Ok(Self { store, program, named, places, plans, has_shadows, descriptors, limits })
     }
 
     /// The rules.

@@ -6,7 +6,7 @@
 
 use super::edition::Edition;
 use crate::{
-    ChargeId, Found, KeyTexts, KeyValues, Keyed, RuleCharge, RuleId, Units,
+    ChargeId, Found, KeyTexts, KeyValues, Keyed, RuleCharge, RuleEntry, RuleId, Units,
     model::{Attribute, Excess},
 };
 use smallvec::SmallVec;
@@ -205,9 +205,9 @@ impl<S: Store> Edition<S> {
             return ruling;
         }
         let mut set = Gathered::default();
-        for rule in found.rules().iter().filter(|rule| !self.is_shadow(**rule)) {
-            if let Err(why) = self.gather(found, *rule, body, &mut set) {
-                ruling.outcome = Outcome::Refused { by: *rule, why };
+        for entry in found.entries().filter(|entry| !self.is_shadow(entry.id)) {
+            if let Err(why) = self.gather(found, entry, body, &mut set) {
+                ruling.outcome = Outcome::Refused { by: entry.id, why };
                 return ruling;
             }
         }
@@ -245,8 +245,9 @@ impl<S: Store> Edition<S> {
         ruling: &mut Ruling<M::Permit>,
     ) {
         let mut set = Gathered::default();
-        let refused_by = match self.gather(found, rule, body, &mut set) {
-            Err(_) => self.program.rule(rule).charges.first().map(|charge| charge.id()),
+        let entry = self.program.rule(rule);
+        let refused_by = match self.gather(found, entry, body, &mut set) {
+            Err(_) => entry.charges.first().map(|charge| charge.id()),
             Ok(()) if set.charges.is_empty() => None,
             Ok(()) => match self.watch::<M>(&set).await {
                 Ok((refused_by, held)) => {
@@ -296,18 +297,18 @@ impl<S: Store> Edition<S> {
     }
 
     fn is_shadow(&self, rule: RuleId) -> bool {
-        matches!(self.program.rule(rule).rule().excess, Excess::Shadow)
+        self.has_shadows && matches!(self.program.rule(rule).rule().excess, Excess::Shadow)
     }
 
     /// Adds what a rule charges.
     fn gather<'f>(
         &'f self,
         found: &'f Found<'_, '_>,
-        rule: RuleId,
+        rule: RuleEntry<'f>,
         body: Body,
         set: &mut Gathered<'f>,
     ) -> Result<(), Why> {
-        for charge in self.program.rule(rule).charges {
+        for charge in rule.charges {
             let key = match found.key(charge) {
                 Keyed::Key(values) => values,
                 Keyed::Skip => continue,

@@ -60,7 +60,7 @@ impl std::fmt::Debug for KeyValues<'_> {
 /// A key's values as a list of texts, to be kept as long as the [`Key`] is used.
 #[derive(Clone, Debug)]
 pub struct KeyTexts<'v> {
-    texts: SmallVec<[Option<&'v str>; 4]>,
+    texts: SmallVec<[Option<&'v str>; 2]>,
 }
 
 impl KeyTexts<'_> {

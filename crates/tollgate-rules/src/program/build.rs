@@ -3,7 +3,7 @@
 use super::{
     Map, Program,
     conditions::{Conditions, ListId},
-    entries::{ChargeId, Charged, InlineLimit, OfRoute, RuleCharge, Terms},
+    entries::{ChargeId, Charged, InlineLimit, OfRoute, RuleCharge, Terms, UNEVEN},
     expr::{Questions, Scope, Shapes},
     scratch::Sizes,
     subjects::Subject,
@@ -49,8 +49,10 @@ impl Build {
                 let scope = Scope { own: &shapes, route: Some(&shapes) };
                 whens.push((number, self.questions.expr(&route.when, scope)));
             }
+            let even = route.rules.iter().all(|rule| rule.limits.len() == 1);
             let of = OfRoute {
                 first_rule: self.charges_end.len() as u32,
+                first_charge: if even { self.charges.len() as u32 } else { UNEVEN },
                 rules: self.rules(&route.rules, Some(Of { number, route, shapes: &shapes })),
                 shapes: self.route_shapes(shapes),
                 name: self.route_names.add(&route.name),

@@ -3,7 +3,7 @@
 //! A program of ten thousand routes has more of them than a cache holds, and a request reads those of its own route. So they
 //! are small, and what few requests look at stays in the file, where [`RuleEntry::rule`] goes for it.
 
-use super::{Program, conditions::ListId, expr::Shapes, texts::TextAt};
+use super::{Program, conditions::ListId, expr::Shapes, texts::Text};
 use crate::model::{Attribute, Cost, Missing, Rule};
 use tollgate::Limit;
 
@@ -122,12 +122,18 @@ pub(super) struct Terms {
     pub(super) shapes: Shapes,
 }
 
-/// What is kept for a route.
+/// Not each rule of the route has one charge.
+pub(super) const UNEVEN: u32 = u32::MAX;
+
+/// What is kept for a route. Two make a cache line, and none lies on two.
+#[repr(align(32))]
 pub(super) struct OfRoute {
     pub(super) first_rule: u32,
+    /// Its first charge, where each of its rules has one and they are found by counting; else [`UNEVEN`].
+    pub(super) first_charge: u32,
     /// The conditions of its rules, which are numbered from its first.
     pub(super) rules: ListId,
     /// The shapes whose captures its keys may name, among the program's.
     pub(super) shapes: u32,
-    pub(super) name: TextAt,
+    pub(super) name: Text,
 }

@@ -124,10 +124,18 @@ impl<'p, 'r> Found<'p, 'r> {
     /// The path and query that upstream sees, of those that were sent.
     #[must_use]
     pub fn forwarded<'x>(&self, path_and_query: &'x str) -> Cow<'x, str> {
-        match self.route {
-            Some(route) => rewrite(self.program.route(route), path_and_query),
-            None => Cow::Borrowed(path_and_query),
+        let Some(route) = self.route else { return Cow::Borrowed(path_and_query) };
+        let route = self.program.route(route);
+        // It was normal when the route was looked for.
+        let as_matched = || {
+            path_and_query
+                .strip_prefix(&*self.path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('?'))
+        };
+        if route.strip_prefix.is_none() && matches!(self.path, Cow::Borrowed(_)) && as_matched() {
+            return Cow::Borrowed(path_and_query);
         }
+        rewrite(route, path_and_query)
     }
 
     fn terms(&self, charge: &RuleCharge) -> &'p Terms {

@@ -84,16 +84,14 @@ impl Filed {
                 }
             }
         }
-        let mut it = Self { host, by_fact: ByFact::default(), drawers: Map::default(), postings: Vec::new() };
-        let mut by_fact = Vec::new();
-        for ((host, fact, value), postings) in filed {
-            let first = it.postings.len() as u32;
-            it.postings.extend(postings);
-            let list = (first, it.postings.len() as u32);
-            if host == ANY && fact != ANY && value.is_none() {
-                by_fact.push((fact, list));
-                continue;
-            }
+        let (by_fact, filed): (Vec<_>, Vec<_>) = filed
+            .into_iter()
+            .partition(|((host, fact, value), _)| *host == ANY && *fact != ANY && value.is_none());
+        let mut postings = Vec::new();
+        let by_fact = ByFact::new(by_fact, &mut postings);
+        let mut it = Self { host, by_fact, drawers: Map::default(), postings };
+        for ((host, fact, value), list) in filed {
+            let list = listed(list, &mut it.postings);
             let drawer = it.drawers.entry((host, fact)).or_default();
             match value {
                 None => drawer.plain = list,
@@ -107,7 +105,6 @@ impl Filed {
                 }
             }
         }
-        it.by_fact = ByFact::new(by_fact);
         it
     }
 
@@ -133,7 +130,7 @@ impl Filed {
         for &host in hosts {
             for fact in held.iter().copied().chain([ANY]) {
                 if host == ANY {
-                    lists.extend(self.by_fact.get(fact));
+                    lists.extend(self.by_fact.get(fact, &self.postings));
                 }
                 let Some(drawer) = self.drawers.get(&(host, fact)) else { continue };
                 if drawer.plain.0 < drawer.plain.1 {
@@ -200,37 +197,66 @@ fn follows(expr: &Expr, fact: Fact) -> bool {
 }
 
 /// Lists by fact. Facts are numbered as they are met, so those of one list of conditions are mostly close together: then
-/// it is a table, which is smaller than a map and read in one place.
+/// the postings begin with a table by fact. What is found there is the posting itself, where it is the only one.
 #[derive(Default)]
 struct ByFact {
-    /// The fact of the table's first.
+    /// The fact of the table's first, and how many there are.
     first: Fact,
-    table: Vec<List>,
+    span: u32,
+    /// What the table's places stand for where there are several.
+    several: Vec<List>,
     /// All of them, where they are too far apart for a table.
     map: Map<Fact, List>,
 }
 
+/// At a place of the table: no condition.
+const NONE: u32 = u32::MAX;
+/// At a place of the table: the number is that of a list of several.
+const SEVERAL: u32 = u32::MAX - 1;
+
 impl ByFact {
-    /// From lists in order of their facts.
-    fn new(lists: Vec<(Fact, List)>) -> Self {
-        let (Some(&(first, _)), Some(&(last, _))) = (lists.first(), lists.last()) else {
+    /// From postings in order of their facts, which are put before all others.
+    fn new(found: Vec<(Under, Vec<Condition>)>, postings: &mut Vec<Condition>) -> Self {
+        let (Some(&((_, first, _), _)), Some(&((_, last, _), _))) = (found.first(), found.last()) else {
             return Self::default();
         };
+        let mut it = Self { first, ..Self::default() };
         let span = (last - first) as usize + 1;
-        if span > lists.len() * SPARSEST {
-            return Self { map: lists.into_iter().collect(), ..Self::default() };
+        if span <= found.len() * SPARSEST {
+            it.span = span as u32;
+            postings.resize(span, Condition { number: 0, expr: NONE });
         }
-        let mut table = vec![List::default(); span];
-        for (fact, list) in lists {
-            table[(fact - first) as usize] = list;
+        for ((_, fact, _), list) in found {
+            let at = (fact - first) as usize;
+            match (postings.get_mut(at).filter(|_| it.span > 0), &*list) {
+                (Some(place), [only]) => *place = *only,
+                (Some(place), _) => {
+                    *place = Condition { number: it.several.len() as u32, expr: SEVERAL };
+                    it.several.push(listed(list, postings));
+                }
+                (None, _) => drop(it.map.insert(fact, listed(list, postings))),
+            }
         }
-        Self { first, table, map: Map::default() }
+        it
     }
 
-    fn get(&self, fact: Fact) -> Option<List> {
+    fn get(&self, fact: Fact, postings: &[Condition]) -> Option<List> {
         // Before the first there are none: what wraps around is beyond any table.
-        let in_table = self.table.get(fact.wrapping_sub(self.first) as usize).copied();
-        let list = in_table.or_else(|| self.map.get(&fact).copied());
-        list.filter(|(begin, end)| begin < end)
+        let at = fact.wrapping_sub(self.first);
+        if at >= self.span {
+            return self.map.get(&fact).copied();
+        }
+        match postings[at as usize] {
+            Condition { expr: NONE, .. } => None,
+            Condition { expr: SEVERAL, number } => Some(self.several[number as usize]),
+            _ => Some((at, at + 1)),
+        }
     }
+}
+
+/// Puts postings behind the others.
+fn listed(list: Vec<Condition>, postings: &mut Vec<Condition>) -> List {
+    let first = postings.len() as u32;
+    postings.extend(list);
+    (first, postings.len() as u32)
 }

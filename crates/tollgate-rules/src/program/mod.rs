@@ -46,12 +46,15 @@ use crate::{
 use asking::Asking;
 use build::Build;
 use conditions::{Conditions, ListId};
-use entries::{OfRoute, Terms};
+use entries::{OfRoute, Terms, UNEVEN};
 use expr::{Questions, Shapes};
 use paths::ShapeId;
 use scratch::{Sizes, with_scratch};
 use smallvec::SmallVec;
-use std::{collections::HashMap, ops::ControlFlow};
+use std::{
+    collections::HashMap,
+    ops::{ControlFlow, Range},
+};
 use texts::Texts;
 use tollgate::Key;
 
@@ -119,9 +122,19 @@ impl Program {
 
     /// A rule whose route is known, if it has one.
     fn entry(&self, id: RuleId, route: Option<RouteId>) -> RuleEntry<'_> {
+        RuleEntry { id, route, charges: &self.charges[self.charges_of(id, route)], program: self }
+    }
+
+    fn charges_of(&self, id: RuleId, route: Option<RouteId>) -> Range<usize> {
+        if let Some(RouteId(route)) = route
+            && let OfRoute { first_rule, first_charge, .. } = self.of_route[route]
+            && first_charge != UNEVEN
+        {
+            let at = first_charge as usize + id.0 - first_rule as usize;
+            return at..at + 1;
+        }
         let begin = id.0.checked_sub(1).map_or(0, |before| self.charges_end[before]);
-        let charges = &self.charges[begin as usize..self.charges_end[id.0] as usize];
-        RuleEntry { id, route, charges, program: self }
+        begin as usize..self.charges_end[id.0] as usize
     }
 
     /// All charges of all rules, in file order.
@@ -177,7 +190,7 @@ impl Program {
 
     /// A route's name, from where a request has been already.
     fn route_name(&self, route: RouteId) -> &str {
-        self.route_names.get(self.of_route[route.0].name)
+        self.route_names.get(&self.of_route[route.0].name)
     }
 
     /// The shapes whose captures a route's keys may name.

@@ -10,7 +10,7 @@ use super::{
     Map,
     paths::Fact,
     scratch::Scratch,
-    texts::{TextAt, Texts},
+    texts::{Text, Texts},
 };
 use crate::{
     model::Segment,
@@ -40,7 +40,7 @@ pub(super) struct Trie {
 struct Node {
     /// The place before, and the literal that leads here from there, if one does.
     before: Place,
-    text: TextAt,
+    text: Text,
     /// The shape that ends here.
     end: Fact,
     /// The shape that ends here with a `**`: whatever follows, it holds.
@@ -64,7 +64,7 @@ struct Branches {
 impl Default for Trie {
     fn default() -> Self {
         Self {
-            nodes: vec![Node::new(0, TextAt::default())],
+            nodes: vec![Node::new(0, Text::default())],
             branches: vec![Branches::default()],
             literals: HashTable::new(),
             texts: Texts::default(),
@@ -74,7 +74,7 @@ impl Default for Trie {
 }
 
 impl Node {
-    fn new(before: Place, text: TextAt) -> Self {
+    fn new(before: Place, text: Text) -> Self {
         Self { before, text, end: NONE, open: NONE, branches: 0, literals_follow: false }
     }
 }
@@ -113,7 +113,7 @@ impl Trie {
             _ => *branches.any.get_or_insert(fresh),
         };
         if child == fresh {
-            self.nodes.push(Node::new(at, TextAt::default()));
+            self.nodes.push(Node::new(at, Text::default()));
             if *segment == Segment::Rest {
                 self.branches_mut(child).stays = true;
             }
@@ -125,11 +125,11 @@ impl Trie {
         let Self { nodes, literals, texts, hashing, .. } = self;
         let leads = |place: &Place| {
             let node = &nodes[*place as usize];
-            (node.before, texts.get(node.text))
+            (node.before, texts.bytes(&node.text))
         };
-        let hash = hashing.hash_one((at, text));
-        let entry =
-            literals.entry(hash, |place| leads(place) == (at, text), |place| hashing.hash_one(leads(place)));
+        let led = (at, text.as_bytes());
+        let hash = hashing.hash_one(led);
+        let entry = literals.entry(hash, |place| leads(place) == led, |place| hashing.hash_one(leads(place)));
         match entry {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(vacant) => {
@@ -206,9 +206,9 @@ impl Trie {
     fn literal(&self, before: Place, text: &str) -> Option<Place> {
         let leads = |place: &Place| {
             let node = &self.nodes[*place as usize];
-            node.before == before && self.texts.get(node.text) == text
+            node.before == before && self.texts.bytes(&node.text) == text.as_bytes()
         };
-        self.literals.find(self.hashing.hash_one((before, text)), leads).copied()
+        self.literals.find(self.hashing.hash_one((before, text.as_bytes())), leads).copied()
     }
 
     /// Adds a place, once, and the one behind its `**`.

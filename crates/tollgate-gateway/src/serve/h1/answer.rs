@@ -55,7 +55,7 @@ impl Answer {
     /// `rest` goes before it: what is left of an invitation to send a body.
     pub(super) fn new(rest: &'static [u8], response: Response<Body>, asked: Asked) -> Self {
         let (mut head, mut body) = response.into_parts();
-        let passed = body.take_passed().unwrap_or_default();
+        let passed = body.take_passed();
         let length = head.headers.get(header::CONTENT_LENGTH);
         let length: Option<u64> = length.and_then(|value| value.to_str().ok()?.parse().ok());
         let framing = match (body.size_hint().exact(), length) {
@@ -204,7 +204,7 @@ fn small(framing: Framing) -> usize {
 /// All that a head tells.
 struct Told {
     status: StatusCode,
-    passed: Passed,
+    passed: Option<Box<Passed>>,
     headers: HeaderMap,
     framing: Framing,
     keep_alive: bool,
@@ -213,7 +213,8 @@ struct Told {
 impl Told {
     fn written(&self, rest: &[u8], version: Version) -> BytesMut {
         let Self { status, passed, headers, framing, keep_alive } = self;
-        let mut out = BytesMut::with_capacity(192 + passed.len() + 64 * headers.len() + small(*framing));
+        let lines = passed.as_ref().map_or(0, |passed| passed.len());
+        let mut out = BytesMut::with_capacity(192 + lines + 64 * headers.len() + small(*framing));
         out.put_slice(rest);
         if *status == StatusCode::OK {
             out.put_slice(b"HTTP/1.1 200 OK\r\n");
@@ -224,9 +225,12 @@ impl Told {
             out.put_slice(status.canonical_reason().unwrap_or_default().as_bytes());
             out.put_slice(b"\r\n");
         }
-        passed.write(&mut out);
         let switches = *status == StatusCode::SWITCHING_PROTOCOLS;
-        let mut dated = passed.dated;
+        let mut dated = false;
+        if let Some(passed) = passed {
+            passed.write(&mut out);
+            dated = passed.dated;
+        }
         for (name, value) in headers {
             match *name {
                 // What the answer to HEAD, and 304, tell of a body that does not come.

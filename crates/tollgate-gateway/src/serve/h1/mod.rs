@@ -136,15 +136,18 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
         sender
     });
     let mut answering = pin!(answer(visit, request));
-    let response = poll_fn(|context| {
+    // Put where it is used: it is large, and what a future gives is moved.
+    let mut response = None;
+    poll_fn(|context| {
         loop {
-            if let Poll::Ready(response) = answering.as_mut().poll(context) {
-                return Poll::Ready(Some(response));
+            if let Poll::Ready(answered) = answering.as_mut().poll(context) {
+                response = Some(answered);
+                return Poll::Ready(());
             }
             match attend(wire, intake.as_mut(), context) {
                 Fed::Some => {}
                 Fed::Pending => return Poll::Pending,
-                Fed::Gone => return Poll::Ready(None),
+                Fed::Gone => return Poll::Ready(()),
             }
         }
     })

@@ -5,13 +5,10 @@ use bytes::BytesMut;
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, ReadBuf},
-    time::Instant,
-};
+use tokio::time::Instant;
 use tokio_util::io::poll_read_buf;
 
 /// What a read asks for at first; a body that fills it makes it grow.
@@ -29,6 +26,8 @@ pub(crate) struct Connection {
     read_size: usize,
     /// Until when it may be used again.
     pub(crate) keep_until: Instant,
+    /// Since when it is in use.
+    pub(crate) taken: Instant,
 }
 
 impl Connection {
@@ -41,6 +40,7 @@ impl Connection {
             deadline: Deadline::new(now),
             read_size: SMALL_READ,
             keep_until: now,
+            taken: now,
         })
     }
 
@@ -62,10 +62,7 @@ impl Connection {
     /// Whether the connection rests as it should: nothing was sent by the other end, not even its end. What the runtime
     /// has not been told yet is not seen; it costs no system call.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        let mut byte = [0];
-        let mut buffer = ReadBuf::new(&mut byte);
-        let mut context = Context::from_waker(Waker::noop());
-        self.read.is_empty() && Pin::new(&mut self.stream).poll_read(&mut context, &mut buffer).is_pending()
+        self.read.is_empty() && self.stream.is_quiet()
     }
 
     /// Ready to rest for so long.

@@ -5,7 +5,7 @@
 
 use super::exchange::Outbound;
 use crate::{
-    forward::Told,
+    forward::host,
     outgoing::{decimal, line},
 };
 use bytes::{BufMut, BytesMut};
@@ -29,16 +29,18 @@ pub(super) fn request(out: &mut BytesMut, request: &Outbound<'_>, framing: Frami
     out.put_slice(target.as_bytes());
     out.put_slice(b" HTTP/1.1\r\n");
     // The host first, as RFC 9110 would have it.
-    if let Some(host) = headers.get(header::HOST) {
-        line(out, &header::HOST, host);
+    if let Some(host) = host(headers) {
+        out.put_slice(b"host: ");
+        out.put_slice(host.as_bytes());
+        out.put_slice(b"\r\n");
     }
     for (name, value) in headers {
         if name != header::HOST {
             line(out, name, value);
         }
     }
-    for (name, value) in told.into_iter().flat_map(Told::lines) {
-        line(out, name, value);
+    if let Some(told) = told {
+        told.write(out);
     }
     match framing {
         // A body was possible and there is none: say so, as servers may ask for the length.

@@ -76,7 +76,8 @@ pub(crate) async fn exchange(
     let expecting = framing != Framing::None && request.headers.contains_key(header::EXPECT);
     let upload = Upload::new(buffer, body, framing, expecting);
     let first = if expecting { CONTINUE_WITHIN.min(timeout) } else { timeout };
-    connection.deadline.set(Instant::now() + first);
+    // It was taken for this request, a moment ago.
+    connection.deadline.set(connection.taken + first);
     let mut exchange = Exchange { connection, upload, timeout };
     match poll_fn(|context| exchange.poll_head(request.method, context)).await {
         Ok((head, rest)) => Ok(exchange.answer(head, rest, server)),

@@ -18,7 +18,7 @@ pub(super) const LONGEST_HEAD: usize = 64 << 10;
 pub(super) struct Head {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    pub(super) passed: Passed,
+    pub(super) passed: Box<Passed>,
     pub(super) framing: Framing,
     /// Whether the server keeps the connection, as far as it says.
     pub(super) keep_alive: bool,
@@ -119,7 +119,8 @@ impl Kind {
 
 struct Reading {
     headers: HeaderMap,
-    passed: Passed,
+    /// In a box, since it is large and goes through many hands to whoever writes it.
+    passed: Box<Passed>,
     version_1_1: bool,
     keep_alive: bool,
     keep_for: Option<Duration>,
@@ -136,7 +137,7 @@ impl Reading {
         let keep_alive = version_1_1;
         Self {
             headers: HeaderMap::new(),
-            passed: Passed::new(head),
+            passed: Box::new(Passed::new(head)),
             version_1_1,
             keep_alive,
             keep_for: None,
@@ -176,6 +177,11 @@ impl Reading {
     }
 
     fn connection(&mut self, value: &[u8]) -> Result<(), &'static str> {
+        // What nearly all say that say anything.
+        if value.eq_ignore_ascii_case(b"keep-alive") {
+            self.keep_alive |= !self.version_1_1;
+            return Ok(());
+        }
         let text = str::from_utf8(value).map_err(|_| "the Connection header is malformed")?;
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             if word.eq_ignore_ascii_case("close") {
