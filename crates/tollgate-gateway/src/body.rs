@@ -27,7 +27,7 @@ use tollgate_net::Slot;
 pub struct Body {
     kind: Kind,
     sent: u64,
-    // In the order of letting go: who sees nothing in flight finds nothing held either.
+    // In the order of letting go: who sees nothing in flight finds nothing held by this process either.
     held: Vec<Box<dyn Any + Send>>,
     slot: Option<Slot>,
     /// Outside the boxes of guards, like the slot: every request has both.

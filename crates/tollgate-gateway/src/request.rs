@@ -33,7 +33,7 @@ struct Flow {
 }
 
 enum Kind {
-    /// It has failed.
+    /// Nothing more can be read of it.
     Gone,
     Full(Bytes),
     Http1(Inlet),

@@ -137,12 +137,7 @@ impl RedisStore {
     }
 
     /// Makes a call, and tells the ledger what came of it, whatever that was.
-    async fn lend(
-        &self,
-        leasing: &Leasing,
-        call: Call,
-        parts: Parts,
-    ) -> Result<Standings, StoreError> {
+    async fn lend(&self, leasing: &Leasing, call: Call, parts: Parts) -> Result<Standings, StoreError> {
         let mut open = Open { leasing, call: Some(call) };
         let question =
             open.call.as_ref().map(|call| self.question(leasing, call, parts)).ok_or_else(nonsense)?;

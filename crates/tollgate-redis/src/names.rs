@@ -120,10 +120,8 @@ static ESCAPED: [bool; 256] = {
     let mut escaped = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        escaped[byte] = matches!(
-            byte as u8,
-            b'%' | b'{' | b'}' | b',' | b'#' | b'@' | b'*' | b'~' | ..=b' ' | 0x7f..
-        );
+        escaped[byte] =
+            matches!(byte as u8, b'%' | b'{' | b'}' | b',' | b'#' | b'@' | b'*' | b'~' | ..=b' ' | 0x7f..);
         byte += 1;
     }
     escaped

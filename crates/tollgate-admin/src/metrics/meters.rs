@@ -220,9 +220,14 @@ impl Meters {
         self.reloads[1].increment();
     }
 
-    /// The database with the rules was looked at, and either answered or did not. To be called when what it told is in force.
-    pub fn looked(&self, answered: bool) {
-        self.looks[usize::from(!answered)].increment();
+    /// The database with the rules was looked at. To be called when what it told is in force, or refused.
+    pub fn looked(&self) {
+        self.looks[0].increment();
+    }
+
+    /// The database with the rules did not answer.
+    pub fn look_failed(&self) {
+        self.looks[1].increment();
     }
 
     /// `tollgate_connections` and `tollgate_in_flight`, by listener, are asked for when somebody reads.

@@ -34,6 +34,9 @@ fn everything_that_is_counted_is_told_in_both_forms() {
     meters.store().observe(Duration::from_secs(3600));
     meters.reloaded();
     meters.reload_failed();
+    meters.looked();
+    meters.looked();
+    meters.look_failed();
     meters.ask_listeners(|| vec![("gateway", 3), ("admin", 1)], || vec![("gateway", 2)]);
 
     for told in both(meters.registry()) {
@@ -52,6 +55,8 @@ fn everything_that_is_counted_is_told_in_both_forms() {
         assert_eq!(value(&told, "tollgate_store_seconds_bucket", &["+Inf"]), Some(1.0));
         assert_eq!(value(&told, "tollgate_reloads_total", &["ok"]), Some(1.0));
         assert_eq!(value(&told, "tollgate_reloads_total", &["failed"]), Some(1.0));
+        assert_eq!(value(&told, "tollgate_rules_looks_total", &["ok"]), Some(2.0));
+        assert_eq!(value(&told, "tollgate_rules_looks_total", &["failed"]), Some(1.0));
         assert_eq!(value(&told, "tollgate_connections", &["gateway"]), Some(3.0));
         assert_eq!(value(&told, "tollgate_in_flight", &["gateway"]), Some(2.0));
         assert_eq!(value(&told, "tollgate_in_flight", &["admin"]), None);

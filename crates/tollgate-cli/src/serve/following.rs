@@ -95,7 +95,10 @@ impl<S: Enter + Tell + 'static> Following<S> {
     /// Asks the database once, and tells the others what they may not know.
     async fn look_and_tell(&mut self) {
         self.look().await;
-        self.followers.meters.looked(!self.is_away);
+        match self.is_away {
+            true => self.followers.meters.look_failed(),
+            false => self.followers.meters.looked(),
+        }
         if let Some(failure) = &self.file_failure {
             self.followers.status.still_fails(failure);
         }
@@ -110,11 +113,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
             Ok(revision) => revision,
             Err(error) => return self.failed(&error),
         };
-        if self.is_away {
-            self.is_away = false;
-            self.followers.status.source_ails(None);
-            tracing::info!(database = %self.source.keeper.source().name, "the database with the rules is back");
-        }
+        self.is_back();
         if revision == self.followers.status.revision() {
             // Put right again by going back to what is in force.
             if self.refused.take().is_some() {
@@ -143,7 +142,19 @@ impl<S: Enter + Tell + 'static> Following<S> {
         }
     }
 
+    /// The database has answered, whatever it said.
+    fn is_back(&mut self) {
+        if self.is_away {
+            self.is_away = false;
+            self.followers.status.source_ails(None);
+            tracing::info!(database = %self.source.keeper.source().name, "the database with the rules is back");
+        }
+    }
+
     fn failed(&mut self, error: &BookError) {
+        if !matches!(error, BookError::Unreachable(_)) {
+            self.is_back();
+        }
         match error {
             BookError::Wrong(wrong) => self.refuse("rows of the database have mistakes", wrong),
             BookError::Unreachable(why) if !self.is_away => {

@@ -184,6 +184,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 response = response.map(|body| body.pace(bandwidth));
             }
             let body = response.body_mut();
+            // Let go in this order, and all of it before the request is counted as over.
             if let Some(holding) = holding {
                 body.hold(holding);
             }

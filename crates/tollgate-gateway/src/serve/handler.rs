@@ -114,10 +114,19 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
+        // Last, and also where the observer panics.
+        let _ended = Ended(&self.presence);
         if let Some(mut watched) = self.access.take() {
             watched.access.took = watched.start.elapsed();
             watched.observer.access(&watched.access);
         }
-        self.presence.request_ended();
+    }
+}
+
+struct Ended<'a>(&'a Presence);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.request_ended();
     }
 }

@@ -8,7 +8,10 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
     task::Waker,
     time::Duration,
@@ -59,7 +62,7 @@ impl Everyone {
 
     pub(super) fn gauges(&self) -> Gauges {
         let sum =
-            |of: fn(&Crew) -> &AtomicUsize| self.workers.iter().map(|crew| of(crew).load(Relaxed)).sum();
+            |of: fn(&Crew) -> &AtomicUsize| self.workers.iter().map(|crew| of(crew).load(Acquire)).sum();
         Gauges { connections: sum(|crew| &crew.connections), in_flight: sum(|crew| &crew.in_flight) }
     }
 
@@ -159,7 +162,8 @@ impl Presence {
     pub(super) fn request_ended(&self) {
         self.idle_since.store(self.everyone.now(), Relaxed);
         self.in_flight.fetch_sub(1, Relaxed);
-        self.everyone.workers[self.worker].in_flight.fetch_sub(1, Relaxed);
+        // Who sees it gone sees what it held given back.
+        self.everyone.workers[self.worker].in_flight.fetch_sub(1, Release);
     }
 
     pub(super) fn is_busy(&self) -> bool {

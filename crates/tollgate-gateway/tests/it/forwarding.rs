@@ -6,9 +6,9 @@ use crate::stage::{
 };
 use bytes::Bytes;
 use http::{Request, Response};
-use std::sync::{Arc, Mutex, atomic::Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock, atomic::Ordering::SeqCst, mpsc};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tollgate_gateway::{Access, Body, ClientInfo, Observer, RequestBody, forward};
+use tollgate_gateway::{Access, Body, ClientInfo, Observer, RequestBody, Server, forward};
 
 #[tokio::test]
 async fn a_request_and_its_answer() {
@@ -169,6 +169,46 @@ async fn what_an_answer_holds_is_let_go_at_its_end() {
     drop(socket);
     until("it is let go", || Arc::strong_count(&held) == 2).await;
     until("nothing under way", || gateway.gauges().in_flight == 0).await;
+}
+
+/// Tells how many requests are under way when it is let go.
+struct Look {
+    gateway: Arc<OnceLock<Server>>,
+    told: mpsc::Sender<usize>,
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let in_flight = self.gateway.get().map_or(0, |gateway| gateway.gauges().in_flight);
+        let _ = self.told.send(in_flight);
+    }
+}
+
+/// Else whoever reads both could see a gateway at rest that holds something still, and a drain could end as early.
+#[tokio::test]
+async fn what_an_answer_holds_is_let_go_before_it_is_over() {
+    let gateway = Arc::new(OnceLock::new());
+    let (told, looks) = mpsc::channel();
+    let origin = Origin::start("a").await;
+    let (upstream, of) = (upstream(&[origin.url()]), Arc::clone(&gateway));
+    let handler = move |request: Request<RequestBody>, client: ClientInfo| {
+        let (upstream, look) = (upstream.clone(), Look { gateway: Arc::clone(&of), told: told.clone() });
+        async move {
+            let mut response = forward(request, &client, &upstream).await.expect("an answer");
+            response.body_mut().hold(look);
+            response
+        }
+    };
+    assert!(gateway.set(serve(settings(), handler)).is_ok());
+    let address = gateway.get().expect("it was set").local_addr();
+    let patience = std::time::Duration::from_secs(10);
+    get(address, "/").await;
+    assert_eq!(looks.recv_timeout(patience), Ok(1), "an answer to its end");
+    let mut socket = connect(address).await;
+    socket.write_all(b"GET /bytes/50000000 HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("sent");
+    read_head(&mut socket).await;
+    drop(socket);
+    assert_eq!(looks.recv_timeout(patience), Ok(1), "one that breaks off");
 }
 
 #[tokio::test]

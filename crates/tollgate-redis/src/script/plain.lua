@@ -10,7 +10,7 @@ if not now then
 end
 
 -- Once, since each would be looked up in two tables, key by key.
-local floor, ceil, sub, pack, take, call = math.floor, math.ceil, string.sub, struct.pack, struct.unpack, redis.call
+local floor, ceil, sub, to_bytes, from_bytes, call = math.floor, math.ceil, string.sub, struct.pack, struct.unpack, redis.call
 local names = KEYS
 -- Everything up to this is exact in a double.
 local EXACT = 9007199254740992
@@ -52,8 +52,8 @@ local function level_of(key, raw, head, earn, price)
   if begins ~= head and (sub(begins, 14) ~= sub(head, 14) or sub(begins, 1, 5) ~= sub(head, 1, 5)) then
     return nil
   end
-  local epoch, expires, at, units, rest = take('>xI8xI8xI8xI8xI8', raw, size + 1)
-  if begins ~= head and take('>I8', begins, 6) > take('>I8', head, 6) then
+  local epoch, expires, at, units, rest = from_bytes('>xI8xI8xI8xI8xI8', raw, size + 1)
+  if begins ~= head and from_bytes('>I8', begins, 6) > from_bytes('>I8', head, 6) then
     later[key] = begins
   elseif begins ~= head then
     expires = 0
@@ -87,10 +87,10 @@ local function keep(key, limit, units, rest, epoch, expires)
   local name = names[key]
   local needs, today = floor((units * arg[limit + 5] + rest) / arg[limit + 4] / 1000) + 1001, floor(now / 1000)
   if expires >= today + needs then
-    call('SETRANGE', name, arg[limit + 1], pack('>I8BI8BI8', now, 207, units, 207, rest))
+    call('SETRANGE', name, arg[limit + 1], to_bytes('>I8BI8BI8', now, 207, units, 207, rest))
   else
     needs = needs + floor(needs / 4) + 4000
-    local level = pack('>BI8BI8BI8BI8BI8', 207, epoch, 207, today + needs, 207, now, 207, units, 207, rest)
+    local level = to_bytes('>BI8BI8BI8BI8BI8', 207, epoch, 207, today + needs, 207, now, 207, units, 207, rest)
     call('SET', name, (later[key] or arg[limit]) .. level, 'PX', needs)
   end
   if passed_in then

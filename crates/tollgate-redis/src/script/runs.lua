@@ -50,7 +50,7 @@ if is_short and format == 3 then
         keep(key, limit, units, rest, kept[3 * key + 1], kept[3 * key + 2])
       end
     end
-    return pack(string.rep('>I8', 2 * keys + 1), unpack(list, 1, 2 * keys + 1))
+    return to_bytes(string.rep('>I8', 2 * keys + 1), unpack(list, 1, 2 * keys + 1))
   end
 end
 

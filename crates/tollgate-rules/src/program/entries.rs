@@ -137,3 +137,6 @@ pub(super) struct OfRoute {
     pub(super) shapes: u32,
     pub(super) name: Text,
 }
+
+// A byte more, and each would take a whole line.
+const _: () = assert!(size_of::<OfRoute>() == 32);

@@ -41,7 +41,7 @@ pub(super) struct Filed {
     by_fact: ByFact,
     /// All others, by host and fact.
     drawers: Map<(ValueId, Fact), Drawer>,
-    /// List after list, each in order.
+    /// The table by fact, if there is one; then list after list, each in order.
     postings: Vec<Condition>,
 }
 

@@ -49,6 +49,9 @@ struct Node {
     literals_follow: bool,
 }
 
+// A byte more, and each would take a whole line.
+const _: () = assert!(size_of::<Node>() == 32);
+
 /// What follows a place, but for literals.
 #[derive(Default)]
 struct Branches {

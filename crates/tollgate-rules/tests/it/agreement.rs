@@ -10,8 +10,10 @@ use tollgate_rules::{
     model::{Cost, Excess, Instant, LimitSource, Matcher, Missing, Route, Rule, RuleLimit, TimeSpan, When},
 };
 
-const PARTS: [&str; 12] = ["a", "b", "c", "ab", "*", "**", "**", "{x}", "{y}", "a*", "?", "*b"];
-const SEGMENTS: [&str; 12] = ["a", "a", "b", "b", "c", "ab", "cab", "", ".", "..", "%61", "a%2fb"];
+const PARTS: [&str; 13] = ["a", "b", "c", "ab", LONG, "*", "**", "**", "{x}", "{y}", "a*", "?", "*b"];
+/// Of more letters than lie with a node.
+const LONG: &str = "a-part-of-many-letters";
+const SEGMENTS: [&str; 13] = ["a", "a", "b", "b", "c", "ab", LONG, "cab", "", ".", "..", "%61", "a%2fb"];
 const VALUES: [&str; 5] = ["1", "2", "12", "", " "];
 const HOSTS: [&str; 4] = ["a.example", "b.example", "a.b.example", "localhost"];
 
