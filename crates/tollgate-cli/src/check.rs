@@ -1,7 +1,7 @@
 //! `tollgate check` and `tollgate schema`.
 
 use crate::{args::CheckArgs, file};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::io::{self, Write};
 use tollgate_rules::model::RuleTable;
 
@@ -9,6 +9,8 @@ use tollgate_rules::model::RuleTable;
 pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     let file = file::load_whole(&args.file)?.rules;
     let name = file::name_of(&args.file);
+    // Nobody is asked there yet; the address alone may be wrong.
+    crate::serve::store_of(&file.store).with_context(|| name.clone())?;
     if let Some(from) = &file.rules_from {
         let source = tollgate_book::keeper_of(from)?.source().name;
         println!(

@@ -128,6 +128,11 @@ impl Drain {
         }
     }
 
+    /// Waits until it was asked for, whether somebody runs it or not: for what comes before.
+    pub async fn begun(&self) {
+        self.asked(1).await;
+    }
+
     /// How far it is.
     #[must_use]
     pub fn phase(&self) -> Phase {

@@ -33,7 +33,9 @@ impl Address {
         let shown = rest.split(['?', '#']).next().unwrap_or_default();
         let (login, place) = match dialect {
             Dialect::Sqlite => (None, shown),
-            _ => shown.rsplit_once('@').map_or((None, shown), |(login, place)| (Some(login), place)),
+            // What stands where cannot be told then, and so nothing of it may be shown.
+            _ if is_ambiguous(rest) => return Err(BookError::Refused(AMBIGUOUS.to_owned())),
+            _ => shown.split_once('@').map_or((None, shown), |(login, place)| (Some(login), place)),
         };
         let secret = login.and_then(|login| login.split_once(':')).map(|(_, password)| password.to_owned());
         let user = login.and_then(|login| login.split(':').next()).map(|user| format!("{user}@"));
@@ -57,6 +59,16 @@ impl Address {
     }
 }
 
+const AMBIGUOUS: &str = "the address of the database has a character that means something else in it, in its password \
+    perhaps: please write `@` as %40, `/` as %2F, `?` as %3F and `#` as %23";
+
+/// Whether an address behind its scheme can be read in more than one way: one `@` ends the login, before everything else that
+/// means something.
+fn is_ambiguous(rest: &str) -> bool {
+    let host = rest.find(['/', '?']).unwrap_or(rest.len());
+    rest.contains('#') || rest[host..].contains('@') || rest.matches('@').count() > 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,7 +77,7 @@ mod tests {
     fn passwords_are_not_shown() {
         for (url, name) in [
             ("mysql://ann:s3cret@db:3306/rules?ssl-mode=required", "mysql://ann@db:3306/rules"),
-            ("postgres://ann:s3c@ret@db/rules", "postgres://ann@db/rules"),
+            ("postgres://ann:s3c%40ret@db/rules", "postgres://ann@db/rules"),
             ("postgresql://db/rules?password=s3cret", "postgresql://db/rules"),
             ("mariadb://db/rules", "mariadb://db/rules"),
             ("sqlite://a@b/rules.db", "sqlite://a@b/rules.db"),
@@ -75,5 +87,10 @@ mod tests {
         let address = Address::read("mysql://ann:s3cret@db/rules").unwrap();
         assert_eq!(address.shown("cannot log in with s3cret"), "cannot log in with ***");
         assert!(Address::read("oracle://db").is_err());
+        for password in ["s3c@ret", "s3c/ret", "s3c?ret", "s3c#ret", "p@s/s3cret#1", "s3c@ret/x", "#s3c", "ret@"] {
+            let refused = Address::read(&format!("mysql://ann:{password}@db:3306/rules"));
+            let told = refused.err().unwrap_or_else(|| panic!("{password} was taken")).to_string();
+            assert!(told.contains("%40") && !told.contains("s3c") && !told.contains("ret"), "{told}");
+        }
     }
 }

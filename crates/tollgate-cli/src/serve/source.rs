@@ -5,7 +5,7 @@ use crate::file::{self, Loaded};
 use anyhow::{Result, bail};
 use std::{sync::Arc, time::Duration};
 use tollgate_book::{Book, BookError, Cache, Keeper, compose, keeper_of};
-use tollgate_net::{Drain, Phase};
+use tollgate_net::Drain;
 use tollgate_rules::{RuleFile, model::RulesFrom};
 
 /// A database that is followed.
@@ -26,7 +26,11 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
     let cache = from.cache.clone().map(Cache::new);
     let mut said = String::new();
     loop {
-        let (book, why) = match keeper.read().await {
+        let read = tokio::select! {
+            read = keeper.read() => read,
+            () = drain.begun() => bail!("stopped before {name} answered"),
+        };
+        let (book, why) = match read {
             Ok(book) => match composed(loaded, &book) {
                 Ok(rules) => {
                     keep(cache.as_ref(), &book);
@@ -56,7 +60,7 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
         }
         tokio::select! {
             () = tokio::time::sleep(from.poll) => {}
-            () = drain.reached(Phase::Leaving) => bail!("stopped before {name} answered"),
+            () = drain.begun() => bail!("stopped before {name} answered"),
         }
     }
 }
@@ -93,6 +97,8 @@ fn kept(cache: Option<&Cache>) -> Option<Book> {
 /// Keeps a good book for the next start.
 pub(super) fn keep(cache: Option<&Cache>, book: &Book) {
     if let Some(Err(error)) = cache.map(|cache| cache.keep(book)) {
-        tracing::warn!("the rules are in force, and cannot be kept for the next start: {error}");
+        tracing::warn!(
+            "rules_from.cache: the rules are in force, and cannot be kept for the next start: {error}"
+        );
     }
 }

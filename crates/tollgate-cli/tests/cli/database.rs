@@ -8,6 +8,7 @@ use crate::{
 use std::{
     fs,
     io::Read,
+    net::TcpListener,
     sync::LazyLock,
     thread,
     time::{Duration, Instant},
@@ -105,6 +106,30 @@ fn a_row_changed_in_mariadb_is_in_force_on_two_gateways() {
     nodes.iter().for_each(|node| becomes(node, "none"));
     for node in &nodes {
         assert!(!node.log().contains(MARIADB.password()), "{}", node.log());
+    }
+}
+
+/// Neither a server that is not there nor one that says nothing keeps a node from being stopped.
+#[test]
+fn a_node_that_waits_for_its_database_can_be_stopped() {
+    let folder = Folder::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for address in [closed, silent.local_addr().unwrap()] {
+        let file = folder.file("tollgate.yaml", own(&format!("mysql://ann:s3cret@{address}/rules"), ""));
+        let mut waiting = start(&["serve", "-c", &file]);
+        let mut stderr = waiting.stderr.take().unwrap();
+        // It has connected, and hears nothing; or it has found nobody, and said so.
+        let _heard = (address != closed).then(|| silent.accept().unwrap());
+        if address == closed {
+            stderr.read_exact(&mut [0; 16]).unwrap();
+        }
+        let pid = rustix::process::Pid::from_raw(waiting.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        eventually("the node to end", || waiting.try_wait().unwrap());
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(said.contains("stopped before mysql://ann@127.0.0.1") && !said.contains("s3cret"), "{said}");
     }
 }
 
