@@ -36,8 +36,8 @@ pub(crate) struct Effort {
     /// Rounds of asking a gateway, and how long one is, in seconds, of which wrk knows no parts.
     pub(crate) gateway_rounds: usize,
     pub(crate) gateway_seconds: usize,
-    /// Rounds of asking it for small responses, next to nginx. Their p99 is a matter of who gets a core when: of one program's 41 rounds, medians of
-    /// any 15 lay between 0.91 and 1.18 of nginx's, nine times of ten.
+    /// Rounds of asking it for responses of up to 10 KiB, next to nginx. Their p99 is a matter of who gets a core when: of one
+    /// program's 41 rounds, medians of any 15 lay between 0.91 and 1.18 of nginx's, nine times of ten.
     pub(crate) small_rounds: usize,
     /// Connections that rest at a gateway.
     pub(crate) idle_connections: usize,

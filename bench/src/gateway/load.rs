@@ -83,7 +83,7 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
             for who in [OURS, NGINX] {
                 ask(who);
             }
-            let rounds = if path == SMALL { effort.small_rounds } else { effort.gateway_rounds };
+            let rounds = if path == LARGE.0 { effort.gateway_rounds } else { effort.small_rounds };
             rows::measure(report, rounds, rows, ask);
         }
     }
