@@ -3,12 +3,12 @@
 
 use super::problem::Problem;
 use axum::{
-    body::{self, Body},
+    body::{Body, Bytes, HttpBody},
     extract::{FromRequest, FromRequestParts, Request},
 };
 use http::{HeaderMap, StatusCode, header, request::Parts};
 use serde::de::DeserializeOwned;
-use std::{str::FromStr, time::Duration};
+use std::{future::poll_fn, pin::Pin, str::FromStr, time::Duration};
 use tokio::time;
 
 /// A whole rule file with thousands of rules, and some.
@@ -56,20 +56,33 @@ fn shape(message: &str) -> String {
     }
 }
 
-/// All of a body, if it is short and comes in time.
-pub(crate) async fn read(body: Body, longest: usize, within: Duration) -> Result<body::Bytes, Problem> {
-    let too_long = || {
-        let detail = format!("the body must be at most {} KiB", longest / 1024);
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-    };
-    match time::timeout(within, body::to_bytes(body, longest)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(too_long()),
-        Err(_) => {
-            let detail = format!("the body must come within {} seconds", within.as_secs());
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
+/// All of a body, if it is short and comes in time. Of one that is too long as much again is read and thrown away: some clients
+/// do not hear an answer to a request that they are still sending.
+pub(crate) async fn read(mut body: Body, longest: usize, within: Duration) -> Result<Bytes, Problem> {
+    let reading = async {
+        let (mut read, mut length) = (Vec::new(), 0_usize);
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let broken = |_| Problem::asked_wrong("the body ended before its end");
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            length = length.saturating_add(data.len());
+            if length > 2 * longest {
+                break;
+            }
+            match length > longest {
+                true => read = Vec::new(),
+                false => read.extend_from_slice(&data),
+            }
         }
-    }
+        if length > longest {
+            let detail = format!("the body must be at most {} KiB", longest / 1024);
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+        }
+        Ok(read.into())
+    };
+    time::timeout(within, reading).await.unwrap_or_else(|_| {
+        let detail = format!("the body must come within {} seconds", within.as_secs());
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
+    })
 }
 
 pub(super) fn is_json(headers: &HeaderMap) -> bool {

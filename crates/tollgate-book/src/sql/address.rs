@@ -87,7 +87,9 @@ mod tests {
         let address = Address::read("mysql://ann:s3cret@db/rules").unwrap();
         assert_eq!(address.shown("cannot log in with s3cret"), "cannot log in with ***");
         assert!(Address::read("oracle://db").is_err());
-        for password in ["s3c@ret", "s3c/ret", "s3c?ret", "s3c#ret", "p@s/s3cret#1", "s3c@ret/x", "#s3c", "ret@"] {
+        for password in
+            ["s3c@ret", "s3c/ret", "s3c?ret", "s3c#ret", "p@s/s3cret#1", "s3c@ret/x", "#s3c", "ret@"]
+        {
             let refused = Address::read(&format!("mysql://ann:{password}@db:3306/rules"));
             let told = refused.err().unwrap_or_else(|| panic!("{password} was taken")).to_string();
             assert!(told.contains("%40") && !told.contains("s3c") && !told.contains("ret"), "{told}");
