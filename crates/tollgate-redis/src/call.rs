@@ -36,10 +36,11 @@ struct Item {
 }
 
 /// What the script is told of the argument: anything; that all of it are checks of plain buckets; that they pass or are refused
-/// at once besides.
+/// at once besides; that there are several buckets, and each has one item of its own.
 const ANYTHING: u64 = 1;
 const PLAIN: u64 = 2;
 const RUNS: u64 = 3;
+const EACH: u64 = 4;
 
 /// A question that stands for several.
 const RUN: u64 = 16;
@@ -75,13 +76,16 @@ impl Call {
             put_limit(&mut list, edition, bounds(edition));
         }
         edition_of.into_iter().for_each(|place| list.number(place));
-        list.number(items.len() as u64);
+        if format != EACH {
+            list.number(items.len() as u64);
+        }
         for Item { first, others, keys } in &items {
-            let question = questions[*first];
-            if others.is_empty() && format != RUNS {
-                question.put(&mut list, keys);
-            } else {
-                put_run(&mut list, 1 + others.len(), question, keys);
+            let (question, count) = (questions[*first], 1 + others.len());
+            match format {
+                EACH => put_each(&mut list, count, question),
+                RUNS => put_run(&mut list, count, question, keys),
+                _ if others.is_empty() => question.put(&mut list, keys),
+                _ => put_run(&mut list, count, question, keys),
             }
         }
         Self { keys: places.keys, argument: list.finish(), items }
@@ -215,7 +219,12 @@ impl<'a> Places<'a> {
             questions.iter().all(|question| question.is_plain())
                 && self.chosen.iter().all(|edition| edition.plain.is_some())
         };
+        // Keys stand in the order in which questions first name them, and so do the items of those that have one each.
+        let has_one_each = || {
+            self.keys.len() > 1 && items.len() == self.keys.len() && self.of_parts.len() == questions.len()
+        };
         let format = match all_at_once {
+            true if has_one_each() => EACH,
             true => RUNS,
             false if is_plain() => PLAIN,
             false => ANYTHING,
@@ -243,6 +252,12 @@ fn put_limit(list: &mut List, edition: &Edition, bounds: Option<[u64; 3]>) {
         [plain.earn, plain.price, plain.capacity.into(), plain.free.into(), plain.passes_or_not.into()]
     });
     plain.into_iter().for_each(|number| list.number(number));
+}
+
+/// So many charges like this one, on the key in its place.
+fn put_each(list: &mut List, count: usize, question: &Question) {
+    list.number(count as u64);
+    list.number(question.parts.first().map_or(0, |part| part.cost));
 }
 
 /// So many questions like this one: their number, and then what stands for each.

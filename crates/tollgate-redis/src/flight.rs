@@ -9,11 +9,26 @@ use crate::{
 };
 use redis::Value;
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
-    time::Instant,
+    task::Poll,
+    time::{Duration, Instant},
 };
+
+/// So long a call that many wait for is watched before it is slept for: with a server nearby, waking up takes as long as the call.
+const WATCHED: Duration = Duration::from_micros(50);
+
+/// How a call is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// By the one who asked, and nobody else.
+    Alone,
+    /// Where it takes long, whoever waits for it sets out beside it.
+    Slept,
+    /// As that, and with open eyes at first.
+    Watched,
+}
 
 /// A call that an asker makes.
 pub(crate) type Carried = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -43,7 +58,9 @@ impl Flight {
                 break;
             }
             let began = Instant::now();
-            answer(&gatherer, group, asked, make).await;
+            let is_watched = gatherer.is_worth_watching(asked.len());
+            let manner = if is_watched { Manner::Watched } else { Manner::Slept };
+            answer(&gatherer, group, asked, manner).await;
             gatherer.landed(group);
             gatherer.took(began.elapsed());
         }
@@ -72,7 +89,7 @@ impl Carrying {
 
     pub(crate) async fn carry(self, asked: Arc<Asked>) {
         let began = Instant::now();
-        answer(&self.gatherer, self.group, vec![asked], make_alone).await;
+        answer(&self.gatherer, self.group, vec![asked], Manner::Alone).await;
         self.gatherer.took(began.elapsed());
     }
 }
@@ -84,17 +101,12 @@ impl Drop for Carrying {
 }
 
 /// Makes a call of these, and hands out the answers.
-async fn answer(
-    gatherer: &Arc<Gatherer>,
-    group: Group,
-    asked: Vec<Arc<Asked>>,
-    make: impl AsyncFn(&Arc<Gatherer>, Group, &Call) -> Result<Value, LinkError>,
-) {
+async fn answer(gatherer: &Arc<Gatherer>, group: Group, asked: Vec<Arc<Asked>>, manner: Manner) {
     gatherer.know_the_time(group, &asked).await;
     let asked = Aboard(asked);
     let questions: Vec<&Question> = asked.0.iter().map(|asked| &asked.question).collect();
     let call = Call::new(&questions, gatherer.passed_in(), |edition| gatherer.bounds(edition));
-    let told = match make(gatherer, group, &call).await {
+    let told = match make(gatherer, group, &call, manner).await {
         Ok(value) => call.read(value, &questions).map_err(|_| {
             gatherer.link().distrust(group);
             LinkError::Unanswered { why: "the answer is not one of the script's".into() }
@@ -113,9 +125,22 @@ async fn answer(
     }
 }
 
-/// Makes a call. Where it takes long, whoever waits for it sets out beside it.
-async fn make(gatherer: &Arc<Gatherer>, group: Group, call: &Call) -> Result<Value, LinkError> {
+/// Makes a call.
+async fn make(
+    gatherer: &Arc<Gatherer>,
+    group: Group,
+    call: &Call,
+    manner: Manner,
+) -> Result<Value, LinkError> {
     let mut call = pin!(gatherer.link().call(group, &call.keys, &call.argument));
+    if manner == Manner::Alone {
+        return call.await;
+    }
+    if manner == Manner::Watched
+        && let Some(answer) = watch(call.as_mut()).await
+    {
+        return answer;
+    }
     match tokio::time::timeout(FAR, &mut call).await {
         Ok(answer) => answer,
         Err(_) => {
@@ -126,9 +151,19 @@ async fn make(gatherer: &Arc<Gatherer>, group: Group, call: &Call) -> Result<Val
     }
 }
 
-/// Makes a call that nobody waits for.
-async fn make_alone(gatherer: &Arc<Gatherer>, group: Group, call: &Call) -> Result<Value, LinkError> {
-    gatherer.link().call(group, &call.keys, &call.argument).await
+/// Looks for an answer again and again, for a short while. Whoever else has something to do goes first each time.
+async fn watch<C: Future>(mut call: Pin<&mut C>) -> Option<C::Output> {
+    let began = Instant::now();
+    loop {
+        let looked = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
+        if let Poll::Ready(answer) = looked {
+            return Some(answer);
+        }
+        if began.elapsed() >= WATCHED {
+            return None;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Questions in a call that may end with its runtime: then their askers are told.

@@ -28,6 +28,7 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
+    thread::available_parallelism,
     time::{Duration, Instant},
 };
 use tollgate::{Clock, ManualClock};
@@ -49,6 +50,8 @@ pub(crate) struct Gatherer {
     told: Mutex<Option<(u64, Instant)>>,
     /// How long the last call took, in microseconds.
     took: AtomicU64,
+    /// Whether somebody else can run while a core looks for an answer.
+    has_cores: bool,
     /// Who wants to know how long calls take.
     heard: OnceLock<Box<dyn Fn(Duration) + Send + Sync>>,
 }
@@ -117,6 +120,7 @@ impl Gatherer {
             clock,
             told: Mutex::default(),
             took: AtomicU64::new(0),
+            has_cores: available_parallelism().is_ok_and(|cores| cores.get() > 1),
             heard: OnceLock::new(),
         }
     }
@@ -182,6 +186,12 @@ impl Gatherer {
             tokio::spawn(Flight::new(self, group).fly());
         }
         next
+    }
+
+    /// Whether a call that so many wait for is worth a core that does nothing else: it comes back soon, and what the core could
+    /// have slept is little for each of them.
+    pub(crate) fn is_worth_watching(&self, aboard: usize) -> bool {
+        self.has_cores && aboard >= Company::NEAR.least && self.last_took() <= NEAR
     }
 
     /// A call has come back.
@@ -305,8 +315,12 @@ impl Gatherer {
         let _ = self.heard.set(hear);
     }
 
+    fn last_took(&self) -> Duration {
+        Duration::from_micros(self.took.load(Relaxed))
+    }
+
     fn company(&self) -> Company {
-        match Duration::from_micros(self.took.load(Relaxed)) {
+        match self.last_took() {
             took if took <= NEAR => Company::NEAR,
             took if took <= FAR => Company::APART,
             _ => Company::FAR,

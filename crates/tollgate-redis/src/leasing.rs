@@ -9,6 +9,7 @@ use crate::{
     limit::{Edition, RedisLimit},
     purse::{self, Purse},
     question::{Part, Parts, Question, Standing, Standings, Told, Verb},
+    recent,
     store::RedisStore,
 };
 use std::{
@@ -64,8 +65,10 @@ impl Leasing {
     }
 
     fn bucket(&self, limit: &RedisLimit, key: &Key<'_>) -> BucketId {
-        let [high, low] = key.hash(self.secret, limit.named.number);
-        BucketId(u128::from(high) << 64 | u128::from(low))
+        recent::bucket([limit.named.store, limit.named.number], key, || {
+            let [high, low] = key.hash(self.secret, limit.named.number);
+            BucketId(u128::from(high) << 64 | u128::from(low))
+        })
     }
 }
 

@@ -33,6 +33,7 @@ mod numbers;
 mod packing;
 mod purse;
 mod question;
+mod recent;
 mod script;
 mod slot;
 mod status;

@@ -1,15 +1,18 @@
 //! The one script that decides: the steps of `crates/tollgate/src/step` restated, a file each, and the questions around them.
 //!
-//! The parts are one text to Redis. The short ways come first, the shortest in front: `one.lua`, `runs.lua` and `sets.lua` answer
-//! plain checks on buckets, and nothing after them is run then. A step's functions are made when a call first needs that kind of
-//! limit, since whatever stands at the top is made anew for every call.
+//! The parts are one text to Redis. The short ways come first, the shortest in front: `one.lua` answers plain checks on one
+//! bucket; on several, `plain.lua` reads them, `each.lua`, `runs.lua` or `sets.lua` decides, `keep.lua` writes and answers, and
+//! nothing after that is run. They have no functions, and a step's are made when a call first needs that kind of limit, since
+//! whatever stands at the top is made anew for every call.
 
 /// What Redis runs.
 pub(crate) const SCRIPT: &str = concat!(
     include_str!("one.lua"),
     include_str!("plain.lua"),
+    include_str!("each.lua"),
     include_str!("runs.lua"),
     include_str!("sets.lua"),
+    include_str!("keep.lua"),
     include_str!("arithmetic.lua"),
     include_str!("bucket.lua"),
     include_str!("interval.lua"),

@@ -19,7 +19,7 @@ if format == 3 and #KEYS == 1 then
     local time = redis.call('TIME')
     now, passed_in = time[1] * 1000000 + time[2], false
   end
-  local name, floor = KEYS[1], math.floor
+  local name = KEYS[1]
   local raw = redis.pcall('GET', name)
   local units, rest, epoch, expires, at = 0, 0, now, 0, now
   local plain = not raw
@@ -38,7 +38,9 @@ if format == 3 and #KEYS == 1 then
       if earned > 2 * (units + 1) * price then
         plain, units, rest = true, 0, 0
       elseif earned < 9007199254740992 then
-        local whole = floor(earned / price)
+        -- Rounded down, without a call.
+        local whole = earned / price
+        whole = whole - whole % 1
         rest = rest - earned + whole * price
         -- The quotient was rounded to a double, across a whole number now and then.
         if rest < 0 then
@@ -53,18 +55,20 @@ if format == 3 and #KEYS == 1 then
       end
     end
   end
-  local passed = floor((free - units - (rest > 0 and 1 or 0)) / cost)
+  local passed = (free - units - (rest > 0 and 1 or 0)) / cost
+  passed = passed - passed % 1
   if passed > count then
     passed = count
   end
   local after = passed > 0 and units + passed * cost or units
   if plain and questions == 1 and (after + cost) * price + rest < 9007199254740992 then
     if passed > 0 then
-      local needs, today = floor((after * price + rest) / earn / 1000) + 1001, floor(now / 1000)
+      local needs, today = (after * price + rest) / earn / 1000, now / 1000
+      needs, today = needs - needs % 1 + 1001, today - today % 1
       if expires >= today + needs then
         redis.call('SETRANGE', name, place, struct.pack('>I8BI8BI8', now, 207, after, 207, rest))
       else
-        needs = needs + floor(needs / 4) + 4000
+        needs = needs + math.floor(needs / 4) + 4000
         local level = struct.pack('>BI8BI8BI8BI8BI8', 207, epoch, 207, today + needs, 207, now, 207, after, 207, rest)
         redis.call('SET', name, head .. level, 'PX', needs)
       end

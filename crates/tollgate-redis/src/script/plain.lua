@@ -1,4 +1,5 @@
--- Token and leaky buckets of which nothing but the level is known, for calls of several keys: what one.lua does, in pieces.
+-- Token and leaky buckets of which nothing but the level is known, for calls of several keys: how all of them stand. What one.lua
+-- does, in straight lines too; each.lua, runs.lua and sets.lua decide by it, and keep.lua writes what follows.
 
 local arg = { cmsgpack.unpack(ARGV[1]) }
 if not now then
@@ -10,91 +11,96 @@ if not now then
 end
 
 -- Once, since each would be looked up in two tables, key by key.
-local floor, ceil, sub, to_bytes, from_bytes, call = math.floor, math.ceil, string.sub, struct.pack, struct.unpack, redis.call
+local floor, ceil, to_bytes, from_bytes, call = math.floor, math.ceil, struct.pack, struct.unpack, redis.call
 local names = KEYS
 -- Everything up to this is exact in a double.
 local EXACT = 9007199254740992
--- Values of a limit in the argument; and what comes before those of the first, and before its plain ones.
+-- Values of a limit in the argument, and how far before the next limit's its own begin.
 local LIMIT = 9
+local FIRST = 5
 local keys = #names
 local limit_of = 3 + LIMIT * arg[3]
-local is_short = format > 1 and keys <= 256
 
--- What all keys have; nothing where one holds something else than a text. MGET takes that for an empty place, and so those
--- are looked at again.
-local function read_all()
-  if keys == 1 then
-    local raw = redis.pcall('GET', names[1])
-    return type(raw) ~= 'table' and { raw } or nil
-  end
-  local raws = call('MGET', unpack(names))
-  for key = 1, keys do
-    if not raws[key] and call('EXISTS', names[key]) == 1 then
-      return nil
-    end
-  end
-  return raws
-end
-
--- By key, what its state begins with, where that is of a later generation than ours.
+-- The time, and by key its units and credits used by now; what it will have used, in units; when it expires; and what its state
+-- begins with, where that is of a later generation than ours. Nothing where one of them is not kept so. The lists are made in the
+-- size that is needed, whatever is in them (the argument has three values a key at least): one that grows is made anew.
+local stood, used, expiries, raws
 local later = {}
 
--- What a key has used by now, units and credits; its epoch, and when it expires. Nothing where it is not kept so.
-local function level_of(key, raw, head, earn, price)
-  if not raw then
-    return 0, 0, now, 0
-  end
-  local size = #head
-  if #raw ~= size + 45 then
-    return nil
-  end
-  local begins = sub(raw, 1, size)
-  if begins ~= head and (sub(begins, 14) ~= sub(head, 14) or sub(begins, 1, 5) ~= sub(head, 1, 5)) then
-    return nil
-  end
-  local epoch, expires, at, units, rest = from_bytes('>xI8xI8xI8xI8xI8', raw, size + 1)
-  if begins ~= head and from_bytes('>I8', begins, 6) > from_bytes('>I8', head, 6) then
-    later[key] = begins
-  elseif begins ~= head then
-    expires = 0
-  end
-  local earned = (now - at) * earn
-  if at > now or units >= EXACT or rest >= price or epoch >= EXACT then
-    return nil
-  elseif earned > 2 * (units + 1) * price then
-    return 0, 0, epoch, expires
-  elseif earned >= EXACT then
-    return nil
-  end
-  -- Rounded down, without a call.
-  local whole = earned / price
-  whole = whole - whole % 1
-  rest = rest - earned + whole * price
-  if rest < 0 then
-    whole, rest = whole + 1, rest + price
-  elseif rest >= price then
-    whole, rest = whole - 1, rest - price
-  end
-  if whole > units then
-    return 0, 0, epoch, expires
-  end
-  return units - whole, rest, epoch, expires
-end
-
--- Writes what a key has used now. One that lives long enough already keeps its time; else it gets some more than it needs, so
--- that the next charges find that it does.
-local function keep(key, limit, units, rest, epoch, expires)
-  local name = names[key]
-  local needs, today = floor((units * arg[limit + 5] + rest) / arg[limit + 4] / 1000) + 1001, floor(now / 1000)
-  if expires >= today + needs then
-    call('SETRANGE', name, arg[limit + 1], to_bytes('>I8BI8BI8', now, 207, units, 207, rest))
+if format > 1 and keys <= 256 then
+  if keys == 1 then
+    local raw = redis.pcall('GET', names[1])
+    raws = type(raw) ~= 'table' and { raw }
   else
-    needs = needs + floor(needs / 4) + 4000
-    local level = to_bytes('>BI8BI8BI8BI8BI8', 207, epoch, 207, today + needs, 207, now, 207, units, 207, rest)
-    call('SET', name, (later[key] or arg[limit]) .. level, 'PX', needs)
+    raws = call('MGET', unpack(names))
   end
-  if passed_in then
-    call('PEXPIRE', name, 3600000)
+  if raws then
+    stood, used, expiries = { unpack(arg, 1, 2 * keys + 1) }, { unpack(arg, 1, keys) }, { unpack(arg, 1, keys) }
+    stood[1] = now
+  end
+  local of, head, size, shape, earn, price
+  for key = 1, raws and keys or 0 do
+    if arg[limit_of + key] ~= of then
+      of = arg[limit_of + key]
+      local limit = LIMIT * of - FIRST
+      head, earn, price = arg[limit], arg[limit + 4], arg[limit + 5]
+      if #head ~= size then
+        size = #head
+        shape = '>c' .. size .. 'xI8xI8xI8xI8xI8'
+      end
+    end
+    local raw, units, rest, expires = raws[key], 0, 0, 0
+    if raw then
+      if #raw ~= size + 45 then
+        stood = nil
+        break
+      end
+      local begins, epoch, at
+      begins, epoch, expires, at, units, rest = from_bytes(shape, raw)
+      if begins ~= head then
+        -- All but the generation, which is in the middle, has to be the same.
+        local sub = string.sub
+        if sub(begins, 14) ~= sub(head, 14) or sub(begins, 1, 5) ~= sub(head, 1, 5) then
+          stood = nil
+          break
+        elseif from_bytes('>I8', begins, 6) > from_bytes('>I8', head, 6) then
+          later[key] = begins
+        else
+          -- Ours is the later one, and is written with the rest.
+          expires = 0
+        end
+      end
+      local earned = (now - at) * earn
+      if at > now or units >= EXACT or rest >= price or epoch >= EXACT then
+        stood = nil
+        break
+      elseif earned > 2 * (units + 1) * price then
+        units, rest = 0, 0
+      elseif earned < EXACT then
+        -- Rounded down, without a call.
+        local whole = earned / price
+        whole = whole - whole % 1
+        rest = rest - earned + whole * price
+        -- The quotient was rounded to a double, across a whole number now and then.
+        if rest < 0 then
+          whole, rest = whole + 1, rest + price
+        elseif rest >= price then
+          whole, rest = whole - 1, rest - price
+        end
+        units = units - whole
+        if units < 0 then
+          units, rest = 0, 0
+        end
+      else
+        stood = nil
+        break
+      end
+    elseif keys > 1 and call('EXISTS', names[key]) == 1 then
+      -- It holds something else than a text, which MGET takes for an empty place.
+      stood = nil
+      break
+    end
+    stood[2 * key], stood[2 * key + 1], used[key], expiries[key] = units, rest, units, expires
   end
 end
 

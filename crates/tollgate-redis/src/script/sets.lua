@@ -2,25 +2,12 @@
 -- bucket.lua, and answers as that does.
 
 local answers
-if is_short and format == 2 then
+if stood and format == 2 then
   local RUN = 16
-  local raws = read_all()
-  local plain = raws and true
-  -- By key: units and credits used, the units before, the epoch, when it expires, where its limit stands.
-  local us, rs, befores, epochs, expiries, limits = {}, {}, {}, {}, {}, {}
-  for key = 1, plain and keys or 0 do
-    local limit = LIMIT * arg[limit_of + key] - 5
-    local u, r, epoch, expires = level_of(key, raws[key], arg[limit], arg[limit + 4], arg[limit + 5])
-    if not u then
-      plain = false
-      break
-    end
-    us[key], rs[key], befores[key], epochs[key], expiries[key], limits[key] = u, r, u, epoch, expires, limit
-  end
-
-  local question = limit_of + keys + 2
-  local list, last = { now }, 1
-  for _ = 1, plain and arg[question - 1] or 0 do
+  local question = items + 2
+  local last = 1
+  answers = { now }
+  for _ = 1, arg[question - 1] do
     local again, first = 1, question + 3
     if arg[question] == RUN then
       again, first = arg[question + 1], question + 4
@@ -29,7 +16,7 @@ if is_short and format == 2 then
     for _ = 1, again do
       for part = first, first + 3 * parts - 1, 3 do
         local key, cost, up_to = arg[part], arg[part + 1], arg[part + 2]
-        local limit, u, r = limits[key], us[key], rs[key]
+        local limit, u, r = LIMIT * arg[limit_of + key] - FIRST, used[key], stood[2 * key + 1]
         local earn, price, capacity, books = arg[limit + 4], arg[limit + 5], arg[limit + 6], arg[limit + 8]
         local told, time, after = 0, 0, u + cost
         local over = after - arg[limit + 7]
@@ -39,7 +26,7 @@ if is_short and format == 2 then
           local due = over * price + r
           -- What does not fit at all is left to the long way, and so is what would need more than 53 bits.
           if due >= EXACT or (books == 0 and (after > capacity or (after == capacity and r > 0))) or after >= EXACT / 2 then
-            plain = false
+            stood = nil
             break
           end
           local wait = ceil(due / earn)
@@ -52,34 +39,22 @@ if is_short and format == 2 then
         local level = after * price + r
         if level >= EXACT or (told > 1 and parts > 1) then
           -- A refused set shows what is there untouched.
-          plain = false
+          stood = nil
           break
         end
         local left = capacity - after - (r > 0 and 1 or 0)
-        list[last + 1], list[last + 2], list[last + 3] = told, time, capacity
-        list[last + 4], list[last + 5] = left > 0 and left or 0, ceil(level / earn)
-        last, us[key] = last + 5, after
+        answers[last + 1], answers[last + 2], answers[last + 3] = told, time, capacity
+        answers[last + 4], answers[last + 5] = left > 0 and left or 0, ceil(level / earn)
+        last, used[key] = last + 5, after
       end
-      if not plain then
+      if not stood then
         break
       end
     end
-    if not plain then
+    if not stood then
       break
     end
     question = first + 3 * parts
   end
-
-  if plain then
-    for key = 1, keys do
-      if us[key] ~= befores[key] then
-        keep(key, limits[key], us[key], rs[key], epochs[key], expiries[key])
-      end
-    end
-    answers = list
-  end
-end
-if answers then
-  return answers
 end
 

@@ -2,7 +2,7 @@
 
 use crate::{crowd::join_all, server::server};
 use proptest::prelude::*;
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 use tollgate::{
     Align, Bounds, Calendar, Charge, Concurrency, DecidedBy, Decision, Delay, FixedWindow, Key, LeakyBucket,
     Limit, ManualClock, MemoryStore, Numbers, PermitId, Rate, Refill, Retry, SetStatus, SlidingCounter,
@@ -14,8 +14,8 @@ const KEYS: [&str; 3] = ["alice", "bob", "{carol}:%"];
 #[derive(Clone, Debug)]
 enum Op {
     Check(Vec<Part>),
-    /// So many equal checks at once.
-    Crowd(Part, usize),
+    /// So many equal checks of each of these buckets, all at once.
+    Crowd(Vec<(Part, usize)>),
     Peek(Vec<Part>),
     Refund(usize, usize, u32),
     Reset(usize, usize),
@@ -120,20 +120,34 @@ fn limits() -> impl Strategy<Value = Limit> {
     ]
 }
 
-fn parts() -> impl Strategy<Value = Vec<Part>> {
+fn part() -> impl Strategy<Value = Part> + Clone {
     let cost = prop_oneof![1 => Just(0_u32), 6 => 1_u32..4, 2 => 1_u32..30, 1 => any::<u32>()];
     let up_to = prop_oneof![
         4 => Just(None),
         2 => (0_u64..2_000_000).prop_map(|it| Some(Duration::from_micros(it))),
         1 => Just(Some(Duration::from_secs(100_000))),
     ];
-    let part = (0..3_usize, 0..KEYS.len(), cost, up_to).prop_map(|(limit, key, cost, up_to)| Part {
+    (0..3_usize, 0..KEYS.len(), cost, up_to).prop_map(|(limit, key, cost, up_to)| Part {
         limit,
         key,
         cost,
         up_to,
+    })
+}
+
+fn parts() -> impl Strategy<Value = Vec<Part>> {
+    prop_oneof![3 => prop::collection::vec(part(), 1..2), 2 => prop::collection::vec(part(), 1..5)]
+}
+
+/// Buckets that a crowd comes to, each once: of unequal charges on one bucket, who came first would matter.
+fn crowds() -> impl Strategy<Value = Op> {
+    let one = (part(), 2_usize..40).prop_map(|of_one| vec![of_one]);
+    let several = prop::collection::vec((part(), 1_usize..8), 2..8).prop_map(|mut crowd| {
+        let mut seen = HashSet::new();
+        crowd.retain(|(part, _)| seen.insert((part.limit, part.key)));
+        crowd
     });
-    prop_oneof![3 => prop::collection::vec(part.clone(), 1..2), 2 => prop::collection::vec(part, 1..5)]
+    prop_oneof![one, several].prop_map(Op::Crowd)
 }
 
 fn ops() -> impl Strategy<Value = Op> {
@@ -141,7 +155,7 @@ fn ops() -> impl Strategy<Value = Op> {
     let place = || (0..3_usize, 0..KEYS.len());
     prop_oneof![
         12 => parts().prop_map(Op::Check),
-        2 => (parts(), 2_usize..40).prop_map(|(parts, count)| Op::Crowd(parts[0].clone(), count)),
+        3 => crowds(),
         2 => parts().prop_map(Op::Peek),
         1 => (place(), 1_u32..5).prop_map(|((limit, key), units)| Op::Refund(limit, key, units)),
         1 => place().prop_map(|(limit, key)| Op::Reset(limit, key)),
@@ -225,18 +239,20 @@ impl<S: Store> Side<S> {
                 }
                 Ok(Answer::of(set))
             }
-            Op::Crowd(part, count) => {
-                let parts = vec![part.clone()];
-                let charges = self.charges(&parts);
-                let asked: Vec<_> = (0..*count).map(|_| self.store.check(&charges)).collect();
+            Op::Crowd(crowd) => {
+                let parts: Vec<_> = crowd.iter().map(|(part, _)| part.clone()).collect();
+                let (charges, counts) = (self.charges(&parts), crowd.iter().map(|(_, count)| *count));
+                let askers: Vec<_> =
+                    charges.chunks(1).zip(counts).flat_map(|(charge, count)| vec![charge; count]).collect();
+                let asked = askers.iter().map(|charge| self.store.check(charge)).collect();
                 let mut told = Vec::new();
-                for set in join_all(asked).await {
+                for (charge, set) in askers.iter().zip(join_all(asked).await) {
                     let set = set?;
                     // Whoever of a crowd holds a slot is nobody's business here.
                     if let Some(permit) = set.permit() {
-                        self.store.leave(&charges, permit).await?;
+                        self.store.leave(charge, permit).await?;
                     }
-                    told.push(format!("{:?}", Answer::of(set)));
+                    told.push(format!("{:?}: {:?}", charge[0].key, Answer::of(set)));
                 }
                 // Who came first nobody can say, only what was told.
                 told.sort();
