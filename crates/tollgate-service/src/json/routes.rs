@@ -38,17 +38,18 @@ pub(super) async fn answer<S: Enter + 'static>(
         Ok(reply) | Err(reply) => reply,
     };
     let response = reply.into_response();
-    let had_enough =
-        [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::REQUEST_TIMEOUT].contains(&response.status());
-    if !had_enough && !body.is_end_stream() {
+    // Whoever was too slow would be so again.
+    let is_slow = response.status() == StatusCode::REQUEST_TIMEOUT;
+    if !is_slow && !body.is_end_stream() {
         throw_away(&visit.door, body).await;
     }
     response
 }
 
-/// Reads what nobody wanted, in bounds: some clients do not hear an answer to a request that they are still sending.
+/// Reads what nobody wanted, up to twice as much as may be sent: some clients do not hear an answer to a request that they are
+/// still sending.
 async fn throw_away<S: Enter>(door: &Json<S>, mut body: Incoming) {
-    let (mut left, patience) = (door.settings.max_body, door.settings.header_timeout);
+    let (mut left, patience) = (door.settings.max_body.saturating_mul(2), door.settings.header_timeout);
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {
             let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };

@@ -123,6 +123,17 @@ fn a_body_that_is_too_long_is_not_read() {
 }
 
 #[test]
+fn whoever_sends_too_long_a_body_hears_so_while_still_sending() {
+    let mut settings = JsonSettings::default();
+    settings.max_body = 1_000_000;
+    let (stage, _) = memory_with(RULES, settings);
+    let long = format!(r#"{{"limit":"per-client","key":"{}"}}"#, "x".repeat(1_900_000));
+    for _ in 0..10 {
+        assert_eq!(stage.post("/v1/check", &long).status, 413);
+    }
+}
+
+#[test]
 fn a_body_in_pieces_is_one_body() {
     let (stage, _) = memory();
     let mut client = stage.client();
