@@ -104,8 +104,8 @@ impl<'o> Reply<'o> {
     pub(crate) fn array_of(&mut self, many: usize, first: [i64; TOLD]) {
         let mut lines = [0; (1 + TOLD) * LONGEST_COUNT];
         let mut at = lines.len();
-        for value in first.into_iter().rev() {
-            at = line(&mut lines, at, b':', value);
+        for value in first.iter().rev() {
+            at = line(&mut lines, at, b':', *value);
         }
         at = line(&mut lines, at, b'*', many as i64);
         self.out.extend_from_slice(&lines[at..]);
@@ -125,9 +125,16 @@ impl<'o> Reply<'o> {
 /// Writes a line that ends before `end`, from its end, two digits a step. Where it begins.
 #[inline(always)]
 fn line<const N: usize>(lines: &mut [u8; N], end: usize, kind: u8, value: i64) -> usize {
-    if let digit @ 0..=9 = value {
-        lines[end - 4..end].copy_from_slice(&[kind, b'0' + digit as u8, b'\r', b'\n']);
-        return end - 4;
+    match value {
+        0..=9 => {
+            lines[end - 4..end].copy_from_slice(&[kind, b'0' + value as u8, b'\r', b'\n']);
+            return end - 4;
+        }
+        -1 => {
+            lines[end - 5..end].copy_from_slice(&[kind, b'-', b'1', b'\r', b'\n']);
+            return end - 5;
+        }
+        _ => {}
     }
     let mut at = end - 2;
     lines[at..end].copy_from_slice(b"\r\n");
