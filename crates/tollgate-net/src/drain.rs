@@ -18,7 +18,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -72,6 +72,8 @@ pub struct Guard(Arc<Inner>);
 struct Inner {
     times: DrainTimes,
     phase: watch::Sender<Phase>,
+    /// From Leaving on, said before the phase is: without a lock, for whoever looks at every request.
+    is_leaving: AtomicBool,
     asked: watch::Sender<u32>,
     /// A plain count, since every connection touches it; who waits for nobody to be left is told by the last.
     guards: AtomicUsize,
@@ -92,6 +94,7 @@ impl Drain {
         Self(Arc::new(Inner {
             times,
             phase: watch::Sender::new(Phase::Serving),
+            is_leaving: AtomicBool::new(false),
             asked: watch::Sender::new(0),
             guards: AtomicUsize::new(0),
             empty: Notify::new(),
@@ -107,6 +110,7 @@ impl Drain {
     pub async fn run(&self) -> Drained {
         let inner = &*self.0;
         self.asked(1).await;
+        inner.is_leaving.store(true, SeqCst);
         inner.phase.send_replace(Phase::Leaving);
         tokio::select! {
             () = time::sleep(inner.times.pause) => {}
@@ -190,10 +194,11 @@ impl Guard {
         reached(&self.0, Phase::Over).await;
     }
 
-    /// Whether readiness says no: from here on, whoever can go elsewhere should.
+    /// Whether readiness says no: from here on, whoever can go elsewhere should. Until it does, whoever has polled
+    /// [`closing`](Self::closing) need not do so again: its first word to a waker is that of leaving.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
-        *self.0.phase.borrow() >= Phase::Leaving
+        self.0.is_leaving.load(SeqCst)
     }
 
     /// Whether nothing new may be begun.

@@ -16,8 +16,8 @@ pub struct Edition<S: Store> {
     pub(super) program: Program,
     /// By the place of a named limit in the file.
     named: Vec<Handles<S>>,
-    /// Where in the file a limit of that name stands.
-    places: HashMap<Box<str>, usize>,
+    /// Where in the file a limit of that name stands. By bytes: whoever asks with some that are no text has none of these names.
+    places: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
     /// By the id of a charge.
     pub(super) plans: Vec<Plan<S>>,
     /// Whether any rule is a shadow: where none is, no rule is looked at for it.
@@ -76,7 +76,7 @@ impl<S: Store> Edition<S> {
             }
         }
         let limits_of_file = program.file().limits.iter().enumerate();
-        let places = limits_of_file.map(|(place, limit)| (limit.name.as_str().into(), place)).collect();
+        let places = limits_of_file.map(|(place, limit)| (limit.name.as_bytes().into(), place)).collect();
         let descriptors = Descriptors::bind(store, program.file(), handle)?;
         let has_shadows = program.rules().any(|entry| matches!(entry.rule().excess, Excess::Shadow));
         let store = Arc::clone(store);
@@ -97,8 +97,8 @@ impl<S: Store> Edition<S> {
     }
 
     /// Where in the file the limit of this name stands.
-    pub fn place_of(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
+    pub fn place_of(&self, name: impl AsRef<[u8]>) -> Option<usize> {
+        self.places.get(name.as_ref()).copied()
     }
 
     /// The store that is charged.

@@ -66,10 +66,11 @@ impl<'d, S: Store> Sitting<'d, S> {
     ///
     /// # Errors
     /// Where there is none; then the nearest name is told.
-    pub fn named(&self, name: &str) -> Result<Which<S>, AskError> {
+    pub fn named(&self, name: impl AsRef<[u8]>) -> Result<Which<S>, AskError> {
+        let name = name.as_ref();
         match self.edition.place_of(name) {
             Some(place) => Ok(Which(Kind::Named(place))),
-            None => Err(self.unknown(name)),
+            None => Err(self.unknown(&String::from_utf8_lossy(name))),
         }
     }
 
@@ -122,7 +123,19 @@ impl<'d, S: Store> Sitting<'d, S> {
         if !self.is_enabled() {
             return Ok(self.skip(door, asked));
         }
-        match self.store().check(&self.charges(asked)).await {
+        // Nearly always one, which is no list to be collected.
+        let (one, several);
+        let charges: &[_] = match asked {
+            [asked] => {
+                one = [self.charge(asked)];
+                &one
+            }
+            asked => {
+                several = self.charges(asked);
+                &several
+            }
+        };
+        match self.store().check(charges).await {
             Ok(status) => {
                 self.book(door, asked, &status, false);
                 Ok(status)
@@ -191,17 +204,24 @@ impl<'d, S: Store> Sitting<'d, S> {
     }
 
     fn charges<'a>(&'a self, asked: &'a [Question<'a, S>]) -> Few<Charge<'a, S::Limit>> {
-        let charge = |asked: &'a Question<'a, S>| Charge {
+        asked.iter().map(|asked| self.charge(asked)).collect()
+    }
+
+    fn charge<'a>(&'a self, asked: &'a Question<'a, S>) -> Charge<'a, S::Limit> {
+        Charge {
             limit: self.handle(asked.limit, asked.key),
             key: asked.key,
             cost: asked.cost,
             up_to: asked.up_to,
-        };
-        asked.iter().map(charge).collect()
+        }
     }
 
     fn book(&self, door: DoorName, asked: &[Question<'_, S>], status: &SetStatus, skipped: bool) {
-        self.ledger.answered(&Answered { door, asked: &booked(asked), status, skipped });
+        let book = |asked: &[_]| self.ledger.answered(&Answered { door, asked, status, skipped });
+        match asked {
+            [asked] => book(&[asked.booked()]),
+            asked => book(&booked(asked)),
+        }
     }
 
     #[cold]
@@ -227,13 +247,21 @@ impl<'d, S: Store> Sitting<'d, S> {
     }
 }
 
-/// Questions as the books have them.
-fn booked<'q, S: Store>(asked: &[Question<'q, S>]) -> Few<(Option<usize>, Key<'q>, u32)> {
-    let place = |which: &Which<S>| match which.0 {
-        Kind::Named(place) => Some(place),
-        Kind::Defined(_) => None,
-    };
-    asked.iter().map(|asked| (place(asked.limit), asked.key, asked.cost)).collect()
+/// A question as the books have it.
+type Booked<'q> = (Option<usize>, Key<'q>, u32);
+
+fn booked<'q, S: Store>(asked: &[Question<'q, S>]) -> Few<Booked<'q>> {
+    asked.iter().map(Question::booked).collect()
+}
+
+impl<'q, S: Store> Question<'q, S> {
+    fn booked(&self) -> Booked<'q> {
+        let place = match self.limit.0 {
+            Kind::Named(place) => Some(place),
+            Kind::Defined(_) => None,
+        };
+        (place, self.key, self.cost)
+    }
 }
 
 impl<S: Enter> Sitting<'_, S> {

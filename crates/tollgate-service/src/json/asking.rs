@@ -32,7 +32,7 @@ impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
         let mut limits = SmallVec::new();
         for (place, charge) in asked.charges.iter().enumerate() {
             let found = match &charge.limit {
-                LimitText::Name(name) => sitting.named(name),
+                LimitText::Name(name) => sitting.named(&**name),
                 LimitText::Defined(text) => sitting.defined(text),
             };
             limits.push(found.map_err(|error| unfound(asked, place, &error))?);

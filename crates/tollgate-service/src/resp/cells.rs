@@ -88,12 +88,16 @@ async fn ask<S: Enter + Cells>(
 }
 
 fn tell(told: &Throttled, reply: &mut Reply<'_>) {
-    reply.array(5);
-    reply.integer(i64::from(!told.is_allow()));
-    reply.integer(told.limit());
-    reply.integer(told.remaining());
-    reply.integer(told.retry_after().map_or(-1, seconds));
-    reply.integer(seconds(told.reset_after()));
+    reply.array_of(
+        5,
+        [
+            i64::from(!told.is_allow()),
+            told.limit(),
+            told.remaining(),
+            told.retry_after().map_or(-1, seconds),
+            seconds(told.reset_after()),
+        ],
+    );
 }
 
 /// `DEL`, `EXISTS`, `TTL`, `PTTL` and `GET`, on what `CL.THROTTLE` has charged.

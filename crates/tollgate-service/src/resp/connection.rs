@@ -9,11 +9,12 @@ use std::{
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
+    task::unconstrained,
     time::{Instant, Sleep, sleep},
 };
 use tollgate::{Cells, Enter};
@@ -55,6 +56,16 @@ struct Patience {
     has_moved: bool,
 }
 
+/// What ends a connection that says nothing: its patience, or that everything closes. Both wake by themselves, so they are
+/// polled once and then only where one of them has something to say. Unconstrained: who has used up its turn is told to wait
+/// as well, and would not be woken later.
+struct Ends<'g, F> {
+    guard: &'g Guard,
+    closing: Pin<&'g mut F>,
+    /// Whom both of them wake.
+    waker: Option<Waker>,
+}
+
 pub(super) async fn serve<S: Enter + Cells>(door: &Resp<S>, mut stream: Stream, guard: &Guard) {
     // However it ends, there is nobody to tell.
     let _: Result<(), End> = talk(door, &mut stream, guard).await;
@@ -64,7 +75,7 @@ pub(super) async fn serve<S: Enter + Cells>(door: &Resp<S>, mut stream: Stream, 
 async fn talk<S: Enter + Cells>(door: &Resp<S>, stream: &mut Stream, guard: &Guard) -> Result<(), End> {
     let mut session = Session::new(door.settings.tokens.is_empty());
     let mut patience = Patience::new(door.settings.idle_timeout);
-    let mut closing = pin!(guard.closing());
+    let mut ends = Ends { guard, closing: pin!(guard.closing()), waker: None };
     let (mut input, mut parser, mut output) = (Input::new(), Parser::default(), Vec::new());
     let mut rounds = 0_u32;
     loop {
@@ -107,7 +118,7 @@ async fn talk<S: Enter + Cells>(door: &Resp<S>, stream: &mut Stream, guard: &Gua
             return Ok(());
         }
         input.make_room(parser.needs());
-        let read = poll_fn(|context| input.poll_fill(stream, &mut patience, closing.as_mut(), context));
+        let read = poll_fn(|context| input.poll_fill(stream, &mut patience, &mut ends, context));
         if read.await? == 0 {
             return Ok(());
         }
@@ -117,6 +128,13 @@ async fn talk<S: Enter + Cells>(door: &Resp<S>, stream: &mut Stream, guard: &Gua
 /// Writes all of it. Whoever does not read it is given up in the end, and meanwhile nothing is read from them.
 async fn write(stream: &mut Stream, output: &mut Vec<u8>, patience: &mut Patience) -> Result<(), End> {
     let mut written = 0;
+    // A socket nearly always has room, and then nobody has to be woken when it has.
+    if let Stream::Plain(socket) = stream
+        && !output.is_empty()
+        && let Ok(taken) = socket.try_write(output)
+    {
+        (written, patience.has_moved) = (taken, true);
+    }
     while written < output.len() {
         written += poll_fn(|context| match Pin::new(&mut *stream).poll_write(context, &output[written..]) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(End::Over)),
@@ -182,7 +200,7 @@ impl Input {
         &mut self,
         stream: &mut Stream,
         patience: &mut Patience,
-        closing: Pin<&mut impl Future<Output = ()>>,
+        ends: &mut Ends<'_, impl Future<Output = ()>>,
         context: &mut Context<'_>,
     ) -> Poll<Result<usize, End>> {
         let mut room = ReadBuf::new(&mut self.room[self.end..]);
@@ -194,10 +212,23 @@ impl Input {
                 Poll::Ready(Ok(read))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
-            // What came before everything closes was answered.
-            Poll::Pending if closing.poll(context).is_ready() => Poll::Ready(Ok(0)),
-            Poll::Pending => patience.poll_lost(context),
+            Poll::Pending => ends.poll(patience, context),
         }
+    }
+}
+
+impl<F: Future<Output = ()>> Ends<'_, F> {
+    fn poll(&mut self, patience: &mut Patience, context: &mut Context<'_>) -> Poll<Result<usize, End>> {
+        let is_told = self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
+        if is_told && !self.guard.is_leaving() && !patience.look.is_elapsed() {
+            return Poll::Pending;
+        }
+        // What came before everything closes was answered.
+        if Pin::new(&mut unconstrained(self.closing.as_mut())).poll(context).is_ready() {
+            return Poll::Ready(Ok(0));
+        }
+        self.waker = Some(context.waker().clone());
+        patience.poll_lost(context)
     }
 }
 
@@ -208,7 +239,7 @@ impl Patience {
 
     /// An end where nothing has moved between two looks.
     fn poll_lost<T>(&mut self, context: &mut Context<'_>) -> Poll<Result<T, End>> {
-        while self.look.as_mut().poll(context).is_ready() {
+        while Pin::new(&mut unconstrained(self.look.as_mut())).poll(context).is_ready() {
             if !std::mem::take(&mut self.has_moved) {
                 return Poll::Ready(Err(End::Over));
             }

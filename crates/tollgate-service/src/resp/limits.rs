@@ -17,7 +17,7 @@ use tollgate::{Cells, Decision, Enter, Key, Limit, PermitId, Retry, Status};
 
 /// A question that was read.
 struct Asked<'a> {
-    name: &'a str,
+    name: &'a [u8],
     values: Values<'a>,
     /// What stands behind the key.
     last: Option<&'a [u8]>,
@@ -72,34 +72,34 @@ async fn decide<S: Enter + Cells>(
     sitting: &Sitting<'_, S>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Failure> {
-    let limit = sitting.named(asked.name)?;
+    let limit = sitting.named(asked.name).map_err(|error| asked.unknown(error))?;
     let key = asked.values.key();
     let holds = matches!(sitting.limit(&limit), Limit::Concurrency(_));
     let question = |cost| Question { limit: &limit, key, cost, up_to: Some(Duration::ZERO) };
     match verb {
         Verb::Check if holds => {
-            let name = asked.name;
+            let name = String::from_utf8_lossy(asked.name);
             return Err(Failure::Mistake(format!(
                 "ERR the limit '{name}' has slots to hold: TG.ENTER takes one, and TG.LEAVE gives it back"
             )));
         }
         Verb::Enter | Verb::Renew | Verb::Leave if !holds => {
-            return Err(AskError::NothingToHold { name: asked.name.to_owned() }.into());
-        }
-        Verb::Check => {
-            let status = sitting.check(DoorName::Resp, &[question(asked.units()?)]).await?;
-            reply.array(5);
-            tell(status.statuses().first(), reply);
+            return Err(
+                AskError::NothingToHold { name: String::from_utf8_lossy(asked.name).into_owned() }.into()
+            );
         }
         Verb::Peek => {
             let status = sitting.peek(&[question(asked.units()?)]).await?;
-            reply.array(5);
-            tell(status.statuses().first(), reply);
+            reply.array_of(5, told(status.statuses().first()));
         }
-        Verb::Enter => {
+        Verb::Check | Verb::Enter => {
             let status = sitting.check(DoorName::Resp, &[question(asked.units()?)]).await?;
-            reply.array(6);
-            tell(status.statuses().first(), reply);
+            let told = told(status.statuses().first());
+            if verb == Verb::Check {
+                reply.array_of(5, told);
+                return Ok(());
+            }
+            reply.array_of(6, told);
             match status.permit().filter(|_| !status.is_deny()) {
                 Some(permit) => reply.bulk(permit.number().to_string().as_bytes()),
                 None => reply.null(),
@@ -126,20 +126,21 @@ async fn decide<S: Enter + Cells>(
 }
 
 /// Limited, limit, remaining, retry after and reset after, in milliseconds.
-fn tell(status: Option<&Status>, reply: &mut Reply<'_>) {
-    let Some(status) = status else {
-        // A set of one has a status; whoever does not say so has decided nothing.
-        return [1, 0, 0, -1, -1].into_iter().for_each(|number| reply.integer(number));
-    };
-    reply.integer(status.is_deny().into());
-    reply.integer(status.limit().into());
-    reply.integer(status.remaining().into());
-    reply.integer(match status.decision() {
+fn told(status: Option<&Status>) -> [i64; 5] {
+    // A set of one has a status; whoever does not say so has decided nothing.
+    let Some(status) = status else { return [1, 0, 0, -1, -1] };
+    let retry_after = match status.decision() {
         Decision::Deny(Retry::After(after)) => millis(after),
         Decision::Deny(Retry::WhenReleased) => -2,
         _ => -1,
-    });
-    reply.integer(status.reset_after().map_or(-1, millis));
+    };
+    [
+        status.is_deny().into(),
+        status.limit().into(),
+        status.remaining().into(),
+        retry_after,
+        status.reset_after().map_or(-1, millis),
+    ]
 }
 
 /// Whole milliseconds, rounded up.
@@ -152,8 +153,7 @@ pub(super) fn millis(duration: Duration) -> i64 {
 impl<'a> Asked<'a> {
     /// Reads `limit key [last]` or `limit KEYS n value.. [last]`; `None` where there are too many or too few.
     fn read(spec: &Spec, request: &Request<'a>) -> Result<Option<Self>, Mistake> {
-        let name = std::str::from_utf8(request.get(1));
-        let name = name.map_err(|_| "ERR the limit's name is not UTF-8".to_owned())?;
+        let name = request.get(1);
         let (needed, most) = match spec.verb {
             Verb::Renew | Verb::Leave => (1, 1),
             Verb::Reset => (0, 0),
@@ -179,6 +179,15 @@ impl<'a> Asked<'a> {
         let behind = request.len() - from;
         let fits = behind >= needed && behind <= most;
         Ok(fits.then(|| Self { name, values, last: request.from(from).next() }))
+    }
+
+    /// Why there is no limit of this name. Only then is it looked at whether the name is text at all.
+    #[cold]
+    fn unknown(&self, error: AskError) -> Failure {
+        match std::str::from_utf8(self.name) {
+            Ok(_) => error.into(),
+            Err(_) => Failure::Mistake("ERR the limit's name is not UTF-8".to_owned()),
+        }
     }
 
     /// The cost, or how many are given back; one if not said.

@@ -228,6 +228,10 @@ impl Parser {
 /// A whole number and its CRLF, from there on: what it is, and where it ends; `None` where more has to come.
 #[inline]
 fn number(bytes: &[u8], from: usize) -> Result<Option<(i64, usize)>, ()> {
+    // Most have one digit.
+    if let Some([digit @ b'0'..=b'9', b'\r', b'\n', ..]) = bytes.get(from..) {
+        return Ok(Some((i64::from(digit - b'0'), from + 3)));
+    }
     let (mut value, mut at, mut is_negative) = (0_i64, from, false);
     loop {
         match bytes.get(at) {

@@ -16,6 +16,9 @@ const LONGEST_ECHO: usize = 128;
 /// A kind, the longest number with its sign, and the end of its line.
 const LONGEST_COUNT: usize = 1 + 20 + 2;
 
+/// What a decision is told by: limited, limit, remaining, retry after, reset after.
+const TOLD: usize = 5;
+
 /// Numbers below a hundred in two digits.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -97,42 +100,61 @@ impl<'o> Reply<'o> {
         }
     }
 
-    #[inline]
-    fn counted(&mut self, kind: u8, value: i64) {
-        if let digit @ 0..=9 = value {
-            self.out.extend_from_slice(&[kind, b'0' + digit as u8, b'\r', b'\n']);
-            return;
+    /// An array of so many, which begins with these whole numbers: what every decision is told by, so it is appended at once.
+    pub(crate) fn array_of(&mut self, many: usize, first: [i64; TOLD]) {
+        let mut lines = [0; (1 + TOLD) * LONGEST_COUNT];
+        let mut at = lines.len();
+        for value in first.iter().rev() {
+            at = line(&mut lines, at, b':', *value);
         }
-        self.counted_long(kind, value);
+        at = line(&mut lines, at, b'*', many as i64);
+        self.out.extend_from_slice(&lines[at..]);
     }
 
-    /// From its end, two digits a step, so that all of it is appended at once.
-    fn counted_long(&mut self, kind: u8, value: i64) {
-        let mut line = [0; LONGEST_COUNT];
-        let mut at = LONGEST_COUNT - 2;
-        line[at..].copy_from_slice(b"\r\n");
-        let mut rest = value.unsigned_abs();
-        while rest > 9 {
-            at -= 2;
-            line[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
-            rest /= 100;
-        }
-        if rest > 0 {
-            at -= 1;
-            line[at] = b'0' + rest as u8;
-        }
-        if value < 0 {
-            at -= 1;
-            line[at] = b'-';
-        }
-        at -= 1;
-        line[at] = kind;
-        self.out.extend_from_slice(&line[at..]);
+    fn counted(&mut self, kind: u8, value: i64) {
+        let mut lines = [0; LONGEST_COUNT];
+        let at = line(&mut lines, LONGEST_COUNT, kind, value);
+        self.out.extend_from_slice(&lines[at..]);
     }
 
     fn end(&mut self) {
         self.out.extend_from_slice(b"\r\n");
     }
+}
+
+/// Writes a line that ends before `end`, from its end, two digits a step. Where it begins.
+#[inline(always)]
+fn line<const N: usize>(lines: &mut [u8; N], end: usize, kind: u8, value: i64) -> usize {
+    match value {
+        0..=9 => {
+            lines[end - 4..end].copy_from_slice(&[kind, b'0' + value as u8, b'\r', b'\n']);
+            return end - 4;
+        }
+        -1 => {
+            lines[end - 5..end].copy_from_slice(&[kind, b'-', b'1', b'\r', b'\n']);
+            return end - 5;
+        }
+        _ => {}
+    }
+    let mut at = end - 2;
+    lines[at..end].copy_from_slice(b"\r\n");
+    let mut rest = value.unsigned_abs();
+    while rest > 9 {
+        at -= 2;
+        lines[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
+        rest /= 100;
+    }
+    if rest > 0 {
+        at -= 1;
+        lines[at] = b'0' + rest as u8;
+    }
+    if value < 0 {
+        at -= 1;
+        lines[at] = b'-';
+    }
+    at -= 1;
+    lines[at] = kind;
+    at
 }
 
 /// A client's own words, short enough to be repeated to it.
@@ -154,6 +176,13 @@ mod tests {
     fn numbers_of_every_size() {
         for number in [0, 9, 10, 99, 100, 105, 1000, 1234567, i64::MAX, -1, -10, i64::MIN] {
             assert_eq!(written(Protocol::Two, |reply| reply.integer(number)), format!(":{number}\r\n"));
+        }
+        for power in 1..19 {
+            for number in [10_i64.pow(power) - 1, 10_i64.pow(power), 10_i64.pow(power) + 1] {
+                let expected = format!("*6\r\n:{number}\r\n:-{number}\r\n:0\r\n:-1\r\n:{number}\r\n");
+                let numbers = [number, -number, 0, -1, number];
+                assert_eq!(written(Protocol::Two, |reply| reply.array_of(6, numbers)), expected);
+            }
         }
     }
 

@@ -303,10 +303,10 @@ impl<C: Clock> MemoryStore<C> {
 
     pub(super) fn known<'h>(&self, limit: &'h LimitHandle) -> Result<&'h Entry, StoreError> {
         let entry = &limit.0;
-        let limits = self.limits.load();
-        match limits.get(usize::from(entry.tag)) {
-            Some(Some(ours)) if Arc::ptr_eq(ours, entry) => Ok(entry),
-            _ => Err(StoreError::UnknownLimit),
+        // A limit says itself whose it is, and when it is no more: nobody has to look for it among the others.
+        match entry.store() == self.id && !entry.is_retired() {
+            true => Ok(entry),
+            false => Err(StoreError::UnknownLimit),
         }
     }
 

@@ -38,30 +38,34 @@ impl<C: Clock> MemoryStore<C> {
     #[inline(always)]
     pub(super) fn charge_one(&self, charge: &Charge<'_>, now: Time) -> Result<Status, StoreError> {
         let entry = self.known(charge.limit)?;
-        Ok(match charge.up_to {
-            None => self.decide(entry, charge.key, charge.cost, now),
-            up_to => self.decide_slowly(
-                entry,
-                &self.print(entry, charge.key),
-                charge.cost,
-                up_to,
-                now,
-                Mode::Charge,
-            ),
+        let print = self.print(entry, charge.key);
+        let up_to = charge.up_to;
+        // The quick way lets nobody wait, and leaves those to the long one whom the limit itself has wait.
+        Ok(match up_to.is_none_or(|up_to| up_to.is_zero()) {
+            true => self.decide_print(entry, &print, charge.cost, up_to, now),
+            false => self.decide_slowly(entry, &print, charge.cost, up_to, now, Mode::Charge),
         })
     }
 
     /// One charge, by the shortest way there is.
     #[inline(always)]
     pub(crate) fn decide(&self, entry: &Entry, key: Key<'_>, cost: u32, now: Time) -> Status {
-        self.decide_print(entry, &self.print(entry, key), cost, now)
+        self.decide_print(entry, &self.print(entry, key), cost, None, now)
     }
 
+    /// One charge that does not say how long it waits, or says not at all.
     #[inline(always)]
-    fn decide_print(&self, entry: &Entry, print: &Print, cost: u32, now: Time) -> Status {
+    fn decide_print(
+        &self,
+        entry: &Entry,
+        print: &Print,
+        cost: u32,
+        up_to: Option<Duration>,
+        now: Time,
+    ) -> Status {
         let now = entry.never_back(now);
         let Some(status) = self.try_quickly(entry, print, cost, now) else {
-            return self.decide_slowly(entry, print, cost, None, now, Mode::Charge);
+            return self.decide_slowly(entry, print, cost, up_to, now, Mode::Charge);
         };
         if !C::MONOTONIC && cost > 0 && !status.is_deny() {
             entry.remember(now);
@@ -194,7 +198,7 @@ impl<C: Clock> MemoryStore<C> {
                 false => prints.iter().fold(0, |seen, print| seen ^ entry.tables.wide().touch(print)),
             });
             for print in prints.iter() {
-                statuses.push(self.decide_print(entry, print, 1, now));
+                statuses.push(self.decide_print(entry, print, 1, None, now));
             }
         }
     }

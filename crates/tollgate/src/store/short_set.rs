@@ -18,7 +18,6 @@ use crate::{
     step::narrow::Narrow,
     time::{Time, nanos},
 };
-use std::sync::Arc;
 
 /// More charges than people put into a set.
 const MOST: usize = 8;
@@ -70,11 +69,8 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     fn spot<'a>(&self, charge: &Charge<'a>) -> Option<Spot<'a>> {
-        let entry = charge.limit.entry();
-        let is_known = |ours: &Arc<Entry>| std::ptr::eq(Arc::as_ptr(ours), entry);
-        if !self.limits.load().get(usize::from(entry.tag))?.as_ref().is_some_and(is_known)
-            || entry.extras.any()
-        {
+        let entry = self.known(charge.limit).ok()?;
+        if entry.extras.any() {
             return None;
         }
         let (edition, narrow) = entry.numbers.read();

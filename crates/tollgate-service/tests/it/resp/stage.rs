@@ -46,14 +46,23 @@ pub(crate) fn open_with_token(token: &str) -> Stage {
     open_with(RULES, |settings| settings.tokens = Tokens::new([token.to_owned()]))
 }
 
+/// One that pauses for so long before it closes.
+pub(crate) fn open_pausing(pause: Duration) -> Stage {
+    open_for(pause, RULES, |_| {})
+}
+
 pub(crate) fn open_with(rules: &str, set: impl FnOnce(&mut RespSettings)) -> Stage {
+    open_for(Duration::ZERO, rules, set)
+}
+
+fn open_for(pause: Duration, rules: &str, set: impl FnOnce(&mut RespSettings)) -> Stage {
     let clock = ManualClock::new();
     let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
     let file = parse_rules(rules, |_| None).expect("good rules");
     let desk = Desk::new(Arc::new(Enforcer::new(store, file).expect("kept")), Arc::new(NoLedger));
     let mut settings = RespSettings::default();
     set(&mut settings);
-    let drain = Drain::new(DrainTimes { pause: Duration::ZERO, deadline: LONG });
+    let drain = Drain::new(DrainTimes { pause, deadline: LONG });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
     let entered = runtime.enter();

@@ -1,8 +1,12 @@
 //! What clients say when they connect, in both protocols, and in what order they are answered.
 
-use super::stage::{numbers, open, open_with_token};
-use std::io::{Read, Write};
+use super::stage::{numbers, open, open_pausing, open_with_token};
+use std::{
+    io::{Read, Write},
+    time::Duration,
+};
 use testkit::Reply;
+use tollgate_net::Phase;
 
 #[test]
 fn stock_clients_are_understood() {
@@ -114,6 +118,19 @@ fn what_was_read_is_answered_before_it_closes() {
     let mut asking = stage.connect();
     assert_eq!(asking.command(&["PING"]).expect("an answer").text(), "PONG");
     stage.leave();
+    assert!(client.receive().is_err(), "closed");
+    testkit::eventually("connections to go", || (stage.connections() == 0).then_some(()));
+}
+
+/// One that is served while everything leaves has to hear of the closing as well.
+#[test]
+fn whoever_is_answered_while_it_leaves_is_closed_all_the_same() {
+    let stage = open_pausing(Duration::from_millis(100));
+    let mut client = stage.connect();
+    assert_eq!(client.command(&["PING"]).expect("an answer").text(), "PONG");
+    stage.leave();
+    testkit::eventually("it to leave", || (stage.drain.phase() >= Phase::Leaving).then_some(()));
+    assert_eq!(client.command(&["PING"]).expect("an answer").text(), "PONG");
     assert!(client.receive().is_err(), "closed");
     testkit::eventually("connections to go", || (stage.connections() == 0).then_some(()));
 }
