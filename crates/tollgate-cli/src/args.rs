@@ -74,6 +74,10 @@ pub(crate) struct ServeArgs {
     #[arg(short, long, value_name = "FILE", default_value = "tollgate.yaml")]
     pub(crate) config: PathBuf,
 
+    /// The rule file, for those who leave out the -c
+    #[arg(value_name = "FILE", hide = true, conflicts_with = "config")]
+    pub(crate) file: Option<PathBuf>,
+
     /// Threads of the gateway; as many as there are cores if left out
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<rules::Differ>() => ExitCode::from(args::EXIT_FAILED),
         Err(error) => {
             eprintln!("error: {error:#}");
             let misused = error.is::<replay::Misuse>();

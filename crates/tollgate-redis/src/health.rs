@@ -1,6 +1,6 @@
 //! How the store fares, for whoever watches.
 
-use crate::{breaker::Mode, store::RedisStore};
+use crate::{breaker::Mode, names, store::RedisStore};
 use std::{
     sync::{
         Mutex, PoisonError,
@@ -8,6 +8,7 @@ use std::{
     },
     time::Duration,
 };
+use tollgate::StoreError;
 
 /// How the store fares. Counts are since it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +70,18 @@ impl RedisStore {
     /// Called by whoever made the call: it must not block.
     pub fn on_call(&self, hear: impl Fn(Duration) + Send + Sync + 'static) {
         self.shared.gatherer.on_call(Box::new(hear));
+    }
+
+    /// Asks Redis whether it is there, which connects: for whoever wants to know before the first question, and have it in the
+    /// log. How that went counts as any question's does.
+    ///
+    /// # Errors
+    /// Where Redis does not answer within the store's timeout.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let key = names::probe(&self.shared.settings.prefix, b"");
+        let link = self.shared.gatherer.link();
+        let group = link.group_of(&key);
+        self.call(group, &key, link.plain(group, redis::cmd("PING"))).await.map(drop)
     }
 
     /// How the store fares.

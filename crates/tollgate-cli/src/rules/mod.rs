@@ -13,7 +13,7 @@ use crate::{
 use anyhow::{Context, Result, anyhow, bail};
 use changes::changes;
 use std::{
-    env, fs,
+    env, fmt, fs,
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::Path,
@@ -158,8 +158,20 @@ async fn diff(args: &DiffArgs) -> Result<()> {
     for line in lines {
         println!("{line}");
     }
-    bail!("they differ")
+    Err(Differ.into())
 }
+
+/// They differ, which has been told, and is the exit code.
+#[derive(Debug)]
+pub(crate) struct Differ;
+
+impl fmt::Display for Differ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("they differ")
+    }
+}
+
+impl std::error::Error for Differ {}
 
 fn split(path: &Path, text: &str) -> Result<SplitRules> {
     split_rules(text, file::variable).map_err(|mistakes| shown(path, mistakes))

@@ -34,11 +34,12 @@ use tollgate_rules::{RuleFile, model::StoreSettings};
 
 /// Serves until a signal says to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
-    if !args.config.exists() {
-        let name = args.config.display();
+    let config = args.file.as_ref().unwrap_or(&args.config);
+    if !config.exists() {
+        let name = config.display();
         anyhow::bail!("there is no {name}; `tollgate serve -c FILE` names another\n\n{}", args::SERVE_HELP);
     }
-    let mut loaded = file::load_whole(&args.config)?;
+    let mut loaded = file::load_whole(config)?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();
     let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         book = Some(source);
     }
     let Loaded { rules: file, text, patterns, domains } = loaded;
-    let watched = Watched { path: args.config.clone(), text, patterns, domains };
+    let watched = Watched { path: config.clone(), text, patterns, domains };
     let options = Options {
         watched: Some(watched),
         book,
@@ -60,7 +61,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     };
     match store_of(&file.store)? {
         AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
-        AnyStore::Redis(store) => runtime.block_on(serve(store, file, options, drain)),
+        AnyStore::Redis(store) => {
+            let asked = Arc::clone(&store);
+            // Whoever is not there is in the log before the first request is. Nothing waits for it.
+            runtime.spawn(async move { asked.ping().await });
+            runtime.block_on(serve(store, file, options, drain))
+        }
     }
 }
 

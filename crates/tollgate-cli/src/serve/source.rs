@@ -33,6 +33,9 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
         let (book, why) = match read {
             Ok(book) => match composed(loaded, &book) {
                 Ok(rules) => {
+                    if book.pieces.is_empty() {
+                        eprintln!("{}", without_rules(&name));
+                    }
                     keep(cache.as_ref(), &book);
                     return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
                 }
@@ -63,6 +66,14 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
             () = drain.begun() => bail!("stopped before {name} answered"),
         }
     }
+}
+
+/// What is to be said of a database with nothing in it.
+fn without_rules(name: &str) -> String {
+    format!(
+        "{name} has no rules yet: the gateway answers 404 until it has, and the doors know no limit; \
+         `tollgate rules push -c FILE` puts a file's rules there"
+    )
 }
 
 /// Why a start had no rules from the database.

@@ -109,6 +109,21 @@ fn a_row_changed_in_mariadb_is_in_force_on_two_gateways() {
     }
 }
 
+#[test]
+fn a_database_without_rules_is_told_of() {
+    let folder = Folder::new();
+    let url = format!("sqlite://{}/rules.db", folder.path().display());
+    let file = folder.file("tollgate.yaml", own(&url, ""));
+    let serving = Serving::start(&file, &[]);
+    assert_eq!(serving.get("/").status(), 404);
+    assert!(serving.log().contains("/rules.db has no rules yet"), "{}", serving.log());
+    // Where there are some, there is nothing to say.
+    let upstream = Upstream::ok();
+    push(&folder, &url, &rules(&upstream, 5));
+    becomes(&serving, "5");
+    assert!(!Serving::start(&file, &[]).log().contains("no rules yet"));
+}
+
 /// Neither a server that is not there nor one that says nothing keeps a node from being stopped.
 #[test]
 fn a_node_that_waits_for_its_database_can_be_stopped() {

@@ -2,7 +2,7 @@
 
 use crate::{folder::Folder, serving::Serving};
 use serde_json::Value;
-use std::{fs, process::Command};
+use std::{fs, net::TcpListener, process::Command};
 use testkit::{Arrival, Arrivals, Upstream, eventually};
 
 fn rules(upstream: &Upstream, settings: &str) -> String {
@@ -80,6 +80,23 @@ fn the_log_follows_the_file_but_for_its_format() {
     fs::write(&file, rules(&upstream, "log: { format: text }")).unwrap();
     eventually("the change to be refused", || {
         serving.log().contains("log.format: was changed").then_some(())
+    });
+}
+
+#[test]
+fn a_redis_that_is_not_there_is_told_of_before_anybody_asks() {
+    let folder = Folder::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let file = folder.file(
+        "tollgate.yaml",
+        format!(
+            "version: 1\nlisten: {{ gateway: \"127.0.0.1:0\", admin: \"127.0.0.1:0\" }}\nstore: {{ url: \"redis://{closed}\" }}\n"
+        ),
+    );
+    let serving = Serving::start(&file, &[]);
+    eventually("a line on Redis", || serving.log().contains("Redis cannot be reached").then_some(()));
+    eventually("the same in the state of the node", || {
+        serving.ready().1["components"]["store"].to_string().contains("refused").then_some(())
     });
 }
 

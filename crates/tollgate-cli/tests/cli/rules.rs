@@ -113,7 +113,6 @@ fn from_a_file_to_a_database_and_back() {
     ~ limit login
         - sliding_log: { limit: 5, window: 1m }
         + sliding_log: { limit: 3, window: 1m }
-    error: they differ
     exit code 1
     "#);
     let other = folder.path().join("other.yaml").display().to_string();

@@ -6,6 +6,7 @@ mod crowd;
 mod expiry;
 mod generations;
 mod leases;
+mod ping;
 mod regressions;
 mod server;
 mod turns;
