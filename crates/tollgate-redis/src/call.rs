@@ -202,7 +202,7 @@ impl<'a> Places<'a> {
             let is_at_once = self.is_at_once(keys, question);
             if let (true, Some(first)) = (is_at_once, keys.first()) {
                 let equal = latest[*first].filter(|item| {
-                    *items[*item].keys == *keys && question.costs_as(questions[items[*item].first])
+                    *items[*item].keys == *keys && question.charges_as(questions[items[*item].first])
                 });
                 if let Some(item) = equal {
                     items[item].others.push(place);
@@ -257,7 +257,10 @@ fn put_limit(list: &mut List, edition: &Edition, bounds: Option<[u64; 3]>) {
 /// So many charges like this one, on the key in its place.
 fn put_each(list: &mut List, count: usize, question: &Question) {
     list.number(count as u64);
-    list.number(question.parts.first().map_or(0, |part| part.cost));
+    for part in &question.parts {
+        list.number(part.cost);
+        list.number_or_none(part.up_to);
+    }
 }
 
 /// So many questions like this one: their number, and then what stands for each.

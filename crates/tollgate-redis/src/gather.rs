@@ -1,7 +1,7 @@
 //! Questions that come at the same time travel together.
 //!
 //! A question that finds no call under way goes at once, by itself: its asker carries it, with no task in between. Otherwise it
-//! waits for a call to come back, or for [`ENOUGH`] others, and goes with all that came meanwhile: under load one call carries
+//! waits for a call to come back, or for [enough](Company) others, and goes with all that came meanwhile: under load one call carries
 //! up to [`MOST_CHARGES`] charges, so that Redis reads and writes a hot key once for all of them and is never held up for long.
 //! Such a call is made by a task, a [`flight`](crate::flight), so that nobody depends on another's being polled; it lets those
 //! who were just answered ask again before it takes off once more.

@@ -65,7 +65,7 @@ impl Leasing {
     }
 
     fn bucket(&self, limit: &RedisLimit, key: &Key<'_>) -> BucketId {
-        recent::bucket([limit.named.store, limit.named.number], key, || {
+        recent::bucket([self.secret[0], limit.named.number], key, || {
             let [high, low] = key.hash(self.secret, limit.named.number);
             BucketId(u128::from(high) << 64 | u128::from(low))
         })

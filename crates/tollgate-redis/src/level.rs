@@ -1,7 +1,7 @@
 //! What charges are told, worked out from how their buckets stood: the formulas of `step/bucket.rs`, on the script's numbers.
 //!
 //! Only for plain buckets, and charges that pass or are refused at once. The script has decided by the same formulas
-//! (`script/one.lua`, `script/runs.lua`), and made sure that they stay below 2^53; here they saturate, since a server may
+//! (`script/one.lua`, `each.lua`, `runs.lua`), and made sure that they stay below 2^53; here they saturate, since a server may
 //! answer anything.
 
 use crate::{

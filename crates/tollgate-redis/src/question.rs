@@ -168,9 +168,11 @@ impl Question {
         matches!(self.verb, Verb::Check { .. }) && self.parts.iter().all(is_at_once)
     }
 
-    /// Whether it costs the same as another about the same buckets.
-    pub(crate) fn costs_as(&self, other: &Self) -> bool {
-        self.parts.iter().map(|part| part.cost).eq(other.parts.iter().map(|part| part.cost))
+    /// Whether it charges what another about the same buckets does: whoever says that it does not wait is told so by other
+    /// numbers too, should those hold by now.
+    pub(crate) fn charges_as(&self, other: &Self) -> bool {
+        let charge = |part: &Part| (part.cost, part.up_to);
+        self.parts.iter().map(charge).eq(other.parts.iter().map(charge))
     }
 }
 

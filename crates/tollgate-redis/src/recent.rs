@@ -12,7 +12,7 @@ const LONGEST: usize = 32;
 /// A key of a limit of a store, and the bucket that is.
 #[derive(Clone, Copy)]
 struct Recent {
-    /// The store's and the limit's numbers.
+    /// The store's secret and the limit's number.
     of: [u64; 2],
     length: usize,
     text: [u8; LONGEST],

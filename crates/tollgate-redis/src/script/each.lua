@@ -1,6 +1,6 @@
 -- A short way, for charges on several plain buckets, each bucket's all equal, and each charge passed or refused at once (format 4):
--- what many different callers bring at the same time. A question is how many charges there are of the key in its place, and what
--- one of them costs. The answer is how every key stood, as in one.lua.
+-- what many different callers bring at the same time. A question is how many charges there are of the key in its place, what one
+-- of them costs and how long it may wait, which is not at all. The answer is how every key stood, as in one.lua.
 
 local items = limit_of + keys
 if stood and format == 4 then
@@ -8,9 +8,10 @@ if stood and format == 4 then
   for key = 1, keys do
     if arg[limit_of + key] ~= of then
       of = arg[limit_of + key]
-      price, free = arg[LIMIT * of], arg[LIMIT * of + 2]
+      local limit = LIMIT * of - FIRST
+      price, free = arg[limit + 5], arg[limit + 7]
     end
-    local count, cost, units, rest = arg[items + 2 * key - 1], arg[items + 2 * key], used[key], stood[2 * key + 1]
+    local count, cost, units, rest = arg[items + 3 * key - 2], arg[items + 3 * key - 1], used[key], stood[2 * key + 1]
     local passed = (free - units - (rest > 0 and 1 or 0)) / cost
     passed = passed - passed % 1
     if passed > count then

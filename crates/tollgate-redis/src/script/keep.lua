@@ -35,11 +35,11 @@ end
 -- The long way reads questions one by one.
 if format == 4 then
   local RUN = 16
-  local each, last = { unpack(arg, items + 1, items + 2 * keys) }, items + 1
+  local each, last = { unpack(arg, items + 1, items + 3 * keys) }, items + 1
   arg[last] = keys
   for key = 1, keys do
-    arg[last + 1], arg[last + 2], arg[last + 3], arg[last + 4] = RUN, each[2 * key - 1], 0, 1
-    arg[last + 5], arg[last + 6], arg[last + 7] = key, each[2 * key], -1
+    arg[last + 1], arg[last + 2], arg[last + 3], arg[last + 4] = RUN, each[3 * key - 2], 0, 1
+    arg[last + 5], arg[last + 6], arg[last + 7] = key, each[3 * key - 1], each[3 * key]
     last = last + 7
   end
 end

@@ -1,7 +1,7 @@
 //! The one script that decides: the steps of `crates/tollgate/src/step` restated, a file each, and the questions around them.
 //!
 //! The parts are one text to Redis. The short ways come first, the shortest in front: `one.lua` answers plain checks on one
-//! bucket; on several, `plain.lua` reads them, `each.lua`, `runs.lua` or `sets.lua` decides, `keep.lua` writes and answers, and
+//! bucket that are all equal; for others `plain.lua` reads the buckets, `each.lua`, `runs.lua` or `sets.lua` decides, `keep.lua` writes and answers, and
 //! nothing after that is run. They have no functions, and a step's are made when a call first needs that kind of limit, since
 //! whatever stands at the top is made anew for every call.
 

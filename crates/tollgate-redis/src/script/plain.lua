@@ -1,5 +1,5 @@
--- Token and leaky buckets of which nothing but the level is known, for calls of several keys: how all of them stand. What one.lua
--- does, in straight lines too; each.lua, runs.lua and sets.lua decide by it, and keep.lua writes what follows.
+-- Token and leaky buckets of which nothing but the level is known, for whatever one.lua left: how all keys of a call stand. In
+-- straight lines too; each.lua, runs.lua and sets.lua decide by it, and keep.lua writes what follows.
 
 local arg = { cmsgpack.unpack(ARGV[1]) }
 if not now then
@@ -15,7 +15,7 @@ local floor, ceil, to_bytes, from_bytes, call = math.floor, math.ceil, struct.pa
 local names = KEYS
 -- Everything up to this is exact in a double.
 local EXACT = 9007199254740992
--- Values of a limit in the argument, and how far before the next limit's its own begin.
+-- Values of a limit in the argument; the first of the nth stands FIRST before n times as many.
 local LIMIT = 9
 local FIRST = 5
 local keys = #names

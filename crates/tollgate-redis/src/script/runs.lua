@@ -8,7 +8,8 @@ if stood and format == 3 then
     question = first + 3 * arg[first - 1]
     for part = first, question - 1, 3 do
       local key = arg[part]
-      local room = (arg[LIMIT * arg[limit_of + key] + 2] - used[key] - (stood[2 * key + 1] > 0 and 1 or 0)) / arg[part + 1]
+      local limit = LIMIT * arg[limit_of + key] - FIRST
+      local room = (arg[limit + 7] - used[key] - (stood[2 * key + 1] > 0 and 1 or 0)) / arg[part + 1]
       room = room - room % 1
       if room < passed then
         passed = room > 0 and room or 0
@@ -16,10 +17,11 @@ if stood and format == 3 then
     end
     for part = first, question - 1, 3 do
       local key, cost = arg[part], arg[part + 1]
+      local limit = LIMIT * arg[limit_of + key] - FIRST
       local units = used[key] + passed * cost
       used[key] = units
       -- What needs more than 53 bits, told or kept, is left to the long way.
-      if (units + cost) * arg[LIMIT * arg[limit_of + key]] + stood[2 * key + 1] >= EXACT then
+      if (units + cost) * arg[limit + 5] + stood[2 * key + 1] >= EXACT then
         stood = nil
         break
       end

@@ -124,6 +124,7 @@ fn part() -> impl Strategy<Value = Part> + Clone {
     let cost = prop_oneof![1 => Just(0_u32), 6 => 1_u32..4, 2 => 1_u32..30, 1 => any::<u32>()];
     let up_to = prop_oneof![
         4 => Just(None),
+        1 => Just(Some(Duration::ZERO)),
         2 => (0_u64..2_000_000).prop_map(|it| Some(Duration::from_micros(it))),
         1 => Just(Some(Duration::from_secs(100_000))),
     ];
@@ -139,10 +140,25 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
     prop_oneof![3 => prop::collection::vec(part(), 1..2), 2 => prop::collection::vec(part(), 1..5)]
 }
 
+/// A charge that does not wait.
+fn at_once() -> impl Strategy<Value = Part> + Clone {
+    let up_to = prop_oneof![Just(None), Just(Some(Duration::ZERO))];
+    (0..3_usize, 0..KEYS.len(), 1_u32..4, up_to).prop_map(|(limit, key, cost, up_to)| Part {
+        limit,
+        key,
+        cost,
+        up_to,
+    })
+}
+
 /// Buckets that a crowd comes to, each once: of unequal charges on one bucket, who came first would matter.
 fn crowds() -> impl Strategy<Value = Op> {
     let one = (part(), 2_usize..40).prop_map(|of_one| vec![of_one]);
-    let several = prop::collection::vec((part(), 1_usize..8), 2..8).prop_map(|mut crowd| {
+    let several = prop_oneof![
+        prop::collection::vec((part(), 1_usize..8), 2..8),
+        prop::collection::vec((at_once(), 1_usize..8), 2..8),
+    ];
+    let several = several.prop_map(|mut crowd| {
         let mut seen = HashSet::new();
         crowd.retain(|(part, _)| seen.insert((part.limit, part.key)));
         crowd
@@ -242,17 +258,18 @@ impl<S: Store> Side<S> {
             Op::Crowd(crowd) => {
                 let parts: Vec<_> = crowd.iter().map(|(part, _)| part.clone()).collect();
                 let (charges, counts) = (self.charges(&parts), crowd.iter().map(|(_, count)| *count));
+                let buckets = charges.chunks(1).enumerate();
                 let askers: Vec<_> =
-                    charges.chunks(1).zip(counts).flat_map(|(charge, count)| vec![charge; count]).collect();
-                let asked = askers.iter().map(|charge| self.store.check(charge)).collect();
+                    buckets.zip(counts).flat_map(|(bucket, count)| vec![bucket; count]).collect();
+                let asked = askers.iter().map(|(_, charge)| self.store.check(charge)).collect();
                 let mut told = Vec::new();
-                for (charge, set) in askers.iter().zip(join_all(asked).await) {
+                for ((place, charge), set) in askers.iter().zip(join_all(asked).await) {
                     let set = set?;
                     // Whoever of a crowd holds a slot is nobody's business here.
                     if let Some(permit) = set.permit() {
                         self.store.leave(charge, permit).await?;
                     }
-                    told.push(format!("{:?}: {:?}", charge[0].key, Answer::of(set)));
+                    told.push(format!("{place}: {:?}", Answer::of(set)));
                 }
                 // Who came first nobody can say, only what was told.
                 told.sort();
@@ -378,6 +395,21 @@ proptest! {
             4 => ops(),
             1 => (0..3_usize, token_buckets()).prop_map(|(limit, to)| Op::Change(limit, to)),
         ], 1..60),
+    ) {
+        agree(&limits, &ops)?;
+    }
+
+    /// What many callers bring to buckets in ordinary use, which goes by the short ways.
+    #[test]
+    fn crowds_at_full_buckets_agree(
+        limits in prop::collection::vec((rates(), units()).prop_map(|(rate, burst)| {
+            TokenBucket::new(rate, burst).expect("a limit").into()
+        }), 3),
+        ops in prop::collection::vec(prop_oneof![
+            3 => crowds(),
+            1 => parts().prop_map(Op::Check),
+            2 => (1_u64..2_000_000).prop_map(Op::Pass),
+        ], 1..30),
     ) {
         agree(&limits, &ops)?;
     }

@@ -1,8 +1,8 @@
 //! Numbers that change while nodes with old and new ones run side by side.
 
-use crate::server::server;
+use crate::{crowd::join_all, server::server};
 use std::time::Duration;
-use tollgate::{Charge, ManualClock, Rate, Store, TokenBucket};
+use tollgate::{Charge, Decision, Delay, LeakyBucket, ManualClock, Rate, Store, TokenBucket};
 
 fn bucket(rate: u32, burst: u32) -> TokenBucket {
     TokenBucket::new(Rate::per_second(rate).expect("a rate"), burst).expect("a limit")
@@ -28,6 +28,38 @@ fn a_newer_generation_that_is_only_refused_still_takes_over() {
         }
         // Three seconds at 400 a second.
         assert!(by_old + by_new <= 1_260, "old {by_old}, new {by_new}");
+    });
+}
+
+/// An older node knows a bucket that refuses; by now it is one that has callers wait, and whoever does not wait is refused there
+/// too, in whatever company.
+#[test]
+fn whoever_does_not_wait_is_refused_by_newer_numbers_that_delay() {
+    server().block_on(async {
+        let clock = ManualClock::new();
+        let builder = server().builder().clock(clock.clone());
+        let (old, new) = (builder.clone().open().expect("a store"), builder.open().expect("a store"));
+        let rate = Rate::per_second(1).expect("a rate");
+        let refuses = old.add_generation("l", bucket(1, 9), 1).expect("a limit");
+        let delays = LeakyBucket::new(rate, 9).and_then(|leaky| leaky.with_delay(Delay::After(2)));
+        let delays = new.add_generation("l", delays.expect("a limit"), 2).expect("a limit");
+        for key in ["a", "b", "c"] {
+            let told = new.check(&[Charge::new(&delays, key).cost(2)]).await.expect("an answer");
+            assert!(told.is_allow(), "{told:?}");
+        }
+        // The first goes by itself, the others together.
+        let charges = ["a", "b", "c"].map(|key| [Charge::new(&refuses, key).up_to(Duration::ZERO)]);
+        let asked = charges.iter().map(|charge| old.check(charge)).collect();
+        for told in join_all(asked).await {
+            let told = told.expect("an answer");
+            assert!(told.is_deny(), "{told:?}");
+        }
+        // Who says nothing is told to wait, as the limit prescribes.
+        let patient = ["a", "b", "c"].map(|key| [Charge::new(&refuses, key)]);
+        let asked = patient.iter().map(|charge| old.check(charge)).collect();
+        for told in join_all(asked).await {
+            assert!(matches!(told.expect("an answer").decision(), Decision::Wait(_)));
+        }
     });
 }
 

@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
+use std::time::Duration;
 use tollgate::Enter;
 use tollgate_net::{Guard, Tokens};
 use tollgate_rules::nearest;
@@ -38,18 +39,23 @@ pub(super) async fn answer<S: Enter + 'static>(
         Ok(reply) | Err(reply) => reply,
     };
     let response = reply.into_response();
-    // Whoever was too slow would be so again.
+    // Whoever was too slow would be so again, and whoever waits to be asked for the body should not send it at all.
     let is_slow = response.status() == StatusCode::REQUEST_TIMEOUT;
-    if !is_slow && !body.is_end_stream() {
+    let is_waiting = head.headers.contains_key(header::EXPECT);
+    if !is_slow && !is_waiting && !body.is_end_stream() {
         throw_away(&visit.door, body).await;
     }
     response
 }
 
+/// How long a client is listened to that is answered already.
+const THROWN_AWAY_WITHIN: Duration = Duration::from_secs(1);
+
 /// Reads what nobody wanted, up to twice as much as may be sent: some clients do not hear an answer to a request that they are
 /// still sending.
 async fn throw_away<S: Enter>(door: &Json<S>, mut body: Incoming) {
-    let (mut left, patience) = (door.settings.max_body.saturating_mul(2), door.settings.header_timeout);
+    let mut left = door.settings.max_body.saturating_mul(2);
+    let patience = door.settings.header_timeout.min(THROWN_AWAY_WITHIN);
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {
             let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };

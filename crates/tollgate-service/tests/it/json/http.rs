@@ -104,7 +104,7 @@ fn without_the_word_nobody_is_let_in() {
 }
 
 #[test]
-fn a_body_that_is_too_long_is_not_read() {
+fn a_body_that_is_too_long_is_refused() {
     let mut settings = JsonSettings::default();
     settings.max_body = 1000;
     let (stage, _) = memory_with(RULES, settings);
@@ -131,6 +131,10 @@ fn whoever_sends_too_long_a_body_hears_so_while_still_sending() {
     for _ in 0..10 {
         assert_eq!(stage.post("/v1/check", &long).status, 413);
     }
+    // Who waits to be asked for it is not.
+    let mut client = stage.client();
+    client.send("POST /v1/check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 1900000\r\n\r\n");
+    assert_eq!(client.told().expect("an answer").status, 413);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn what_was_read_is_answered_before_it_closes() {
 /// One that is served while everything leaves has to hear of the closing as well.
 #[test]
 fn whoever_is_answered_while_it_leaves_is_closed_all_the_same() {
-    let stage = open_pausing(Duration::from_millis(100));
+    let stage = open_pausing(Duration::from_secs(1));
     let mut client = stage.connect();
     assert_eq!(client.command(&["PING"]).expect("an answer").text(), "PONG");
     stage.leave();
