@@ -11,7 +11,7 @@ use crate::{
     limit::{Birth, Edition, Named, RedisLimit},
     link::{Group, LinkError},
     names,
-    question::{Part, Parts, Question, Verb},
+    question::{Part, Parts, Question, Told, Verb},
     status::set_status,
     turn::Lines,
 };
@@ -220,7 +220,9 @@ impl RedisStore {
         let permit = verb.permit();
         if let [charge] = charges {
             let part = self.part(charge.limit, charge.key, charge.cost.into(), charge.up_to).await?;
-            let standings = self.standings(Question { verb, parts: smallvec![part] }).await?;
+            let group = self.shared.gatherer.link().group_of(&part.key);
+            let told = self.ask_group(group, Question { verb, parts: smallvec![part] }).await?;
+            let Told::Statuses(standings) = told else { return Err(nonsense()) };
             return Ok(set_status(&standings, &[0], permit));
         }
         let (parts, part_of) = self.parts(charges).await?;
