@@ -16,6 +16,10 @@ pub struct Book {
     /// What is kept there and is no piece, such as a row that a hand wrote: with any of it a book is no rules.
     #[serde(skip)]
     pub odd: Vec<Wrong>,
+    /// Whether nothing is kept there, and nothing ever was changed: as in a database that was just made, or made anew in the place
+    /// of another.
+    #[serde(skip)]
+    pub is_new: bool,
 }
 
 /// A part of the rules that is changed by itself: a row of a table; the whole file where rules are kept in one.

@@ -63,7 +63,7 @@ impl Cache {
             changed: Changed::default(),
         };
         let pieces = split.pieces.into_iter().enumerate().map(piece).collect();
-        Ok(Book { revision: "cached".to_owned(), enabled: split.enabled, pieces, odd: Vec::new() })
+        Ok(Book { revision: "cached".to_owned(), enabled: split.enabled, pieces, ..Book::default() })
     }
 }
 

@@ -70,7 +70,7 @@ impl FileKeeper {
                 version,
                 changed,
             }],
-            odd: Vec::new(),
+            ..Book::default()
         })
     }
 

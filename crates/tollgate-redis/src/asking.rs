@@ -1,7 +1,6 @@
 //! How a question is put to Redis, and its answer heard: in time, or not at all.
 
 use crate::{
-    breaker::Outcome,
     gather::{Asking, Carrier},
     guard::{Probe, Ticket},
     limit::RedisLimit,
@@ -153,13 +152,12 @@ impl RedisStore {
 
     /// Tells whoever keeps count how a question went.
     pub(crate) fn heard(&self, ticket: Ticket, group: Group, key: &[u8], why: Option<String>) {
-        let outcome = if why.is_none() { Outcome::Answered } else { Outcome::Failed };
-        match outcome {
-            Outcome::Answered => self.shared.counts.answered(),
-            Outcome::Failed => self.shared.counts.failed(why),
+        match &why {
+            None => self.shared.counts.answered(),
+            Some(why) => self.shared.counts.failed(why.clone()),
         }
         let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
-        self.shared.guard.report(self.shared.gatherer.link(), ticket, outcome, probe);
+        self.shared.guard.report(self.shared.gatherer.link(), ticket, why.as_deref(), probe);
     }
 
     pub(crate) fn too_late(&self) -> StoreError {

@@ -85,19 +85,20 @@ impl Guard {
         }
     }
 
-    /// Hears how a call went. `probe` says how to find out whether the server is back, should it come to that.
+    /// Hears how a call went, and why it failed. `probe` says how to find out whether the server is back, should it come to that.
     pub(crate) fn report(
         self: &Arc<Self>,
         link: &Arc<Link>,
         ticket: Ticket,
-        outcome: Outcome,
+        why: Option<&str>,
         probe: impl FnOnce() -> Probe,
     ) {
+        let outcome = if why.is_none() { Outcome::Answered } else { Outcome::Failed };
         let change = self.homes().get_mut(&ticket.home).and_then(|watched| {
             let is_news = outcome == Outcome::Failed || !watched.breaker.is_calm();
             is_news.then(|| watched.breaker.report(self.now(), ticket.pass, outcome, self.random()))?
         });
-        change.iter().for_each(log);
+        change.iter().for_each(|change| log(change, why));
         if outcome == Outcome::Failed || change.is_some() {
             self.look_after(link, ticket.home, probe);
         }
@@ -181,9 +182,9 @@ async fn watch(guard: Weak<Guard>, link: Weak<Link>, home: Home, probe: Probe) {
                     .homes()
                     .get_mut(&home)
                     .and_then(|watched| watched.breaker.report_probe(guard.now(), number, outcome, random));
-                change.iter().for_each(log);
+                change.iter().for_each(|change| log(change, None));
             }
-            Some(Due::Changed(change)) => log(&change),
+            Some(Due::Changed(change)) => log(&change, None),
             None => {}
         }
     }
@@ -202,10 +203,10 @@ impl Probe {
     }
 }
 
-fn log(change: &Change) {
+fn log(change: &Change, why: Option<&str>) {
     match change {
         Change::Opened { .. } | Change::Relapsed { .. } => {
-            tracing::warn!(target: "tollgate::redis", "{change}");
+            tracing::warn!(target: "tollgate::redis", why, "{change}");
         }
         Change::Returning { .. } | Change::Closed { .. } => {
             tracing::info!(target: "tollgate::redis", "{change}");

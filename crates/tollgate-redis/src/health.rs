@@ -53,11 +53,9 @@ impl Counts {
         self.answered.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn failed(&self, why: Option<String>) {
+    pub(crate) fn failed(&self, why: String) {
         self.failed.fetch_add(1, Relaxed);
-        if why.is_some() {
-            *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = why;
-        }
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
 
     pub(crate) fn without_redis(&self) {

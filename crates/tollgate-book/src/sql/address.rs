@@ -2,6 +2,7 @@
 
 use super::dialect::Dialect;
 use crate::BookError;
+use std::path::Path;
 
 /// Where a database is.
 #[derive(Clone)]
@@ -48,6 +49,12 @@ impl Address {
             _ => url.to_owned(),
         };
         Ok(Self { dialect, url, name, secret: secret.filter(|secret| !secret.is_empty()) })
+    }
+
+    /// The file that the database is, where it is one and is called as it is written.
+    pub(super) fn file(&self) -> Option<&Path> {
+        let path = self.name.strip_prefix("sqlite://")?;
+        (!path.contains(['%', ':'])).then(|| Path::new(path))
     }
 
     /// A message without the password, should a driver ever put it into one.

@@ -48,7 +48,7 @@ impl ConfKeeper {
                  CAST(cache AS TEXT) AS patience, CAST(status AS TEXT) AS state FROM t_ratelimite_conf ORDER BY configId"
             }
         };
-        let rows = self.database.query(asked).fetch_all(self.database.pool()).await?;
+        let rows = self.database.query(asked).fetch_all(&self.database.pool()?).await?;
         let read = |row| {
             Ok(Row {
                 id: maybe(row, "id")?.unwrap_or_default(),
@@ -216,7 +216,7 @@ fn book_of(rows: &[Row]) -> Result<Book, BookError> {
             pieces.push(limit);
         }
     }
-    let mut book = Book { revision: revision_of(rows), enabled: true, pieces, odd: Vec::new() };
+    let mut book = Book { revision: revision_of(rows), enabled: true, pieces, ..Book::default() };
     book.sort();
     Ok(book)
 }

@@ -8,7 +8,9 @@ use sqlx::{
     query::Query,
 };
 use std::{
-    sync::{Once, OnceLock},
+    fs,
+    os::unix::fs::MetadataExt,
+    sync::{Mutex, Once, PoisonError},
     time::Duration,
 };
 
@@ -26,8 +28,18 @@ pub(super) struct Database {
     address: Address,
     options: AnyConnectOptions,
     /// Made by the first question: a pool begins a task, and whoever only names a database may have no runtime.
-    pool: OnceLock<AnyPool>,
+    open: Mutex<Option<Open>>,
 }
+
+/// Connections to a database.
+struct Open {
+    pool: AnyPool,
+    /// Which file it is, where it is one: another may come in its place, and connections would stay with the first.
+    file: Option<FileId>,
+}
+
+/// A file's device and number.
+type FileId = (u64, u64);
 
 /// Why a question was not answered.
 pub(super) enum Failed {
@@ -59,7 +71,7 @@ impl Database {
             .url
             .parse()
             .map_err(|_| BookError::Refused(format!("the address of {} cannot be read", address.name)))?;
-        Ok(Self { address, options: options.disable_statement_logging(), pool: OnceLock::new() })
+        Ok(Self { address, options: options.disable_statement_logging(), open: Mutex::default() })
     }
 
     pub(super) const fn dialect(&self) -> Dialect {
@@ -70,24 +82,42 @@ impl Database {
         Source { kind: self.dialect().kind(), name: self.address.name.clone(), read_only }
     }
 
-    pub(super) fn pool(&self) -> &AnyPool {
-        self.pool.get_or_init(|| {
-            AnyPoolOptions::new()
-                .max_connections(MOST_CONNECTIONS)
-                .acquire_timeout(CONNECT_WITHIN)
-                .idle_timeout(Duration::from_secs(300))
-                .connect_lazy_with(self.options.clone())
-        })
+    /// Connections to what is there now. A file that is gone is not made anew: what was in it would be gone for whoever follows it.
+    pub(super) fn pool(&self) -> Result<AnyPool, Failed> {
+        let file = self.address.file().and_then(|path| fs::metadata(path).ok());
+        let file = file.map(|file| (file.dev(), file.ino()));
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &mut *open {
+            match (known.file, file) {
+                (Some(was), Some(is)) if was != is => {}
+                (Some(_), None) => {
+                    let told = format!("{}: the file is gone", self.address.name);
+                    return Err(BookError::Unreachable(told).into());
+                }
+                // No file at all, or one that the first connection has made.
+                _ => {
+                    known.file = file;
+                    return Ok(known.pool.clone());
+                }
+            }
+        }
+        let pool = AnyPoolOptions::new()
+            .max_connections(MOST_CONNECTIONS)
+            .acquire_timeout(CONNECT_WITHIN)
+            .idle_timeout(Duration::from_secs(300))
+            .connect_lazy_with(self.options.clone());
+        *open = Some(Open { pool: pool.clone(), file });
+        Ok(pool)
     }
 
     /// A transaction that only reads, and sees one moment.
     pub(super) async fn reading(&self) -> Result<Transaction<'static, Any>, Failed> {
-        Ok(self.pool().begin_with(self.dialect().begin_reading()).await?)
+        Ok(self.pool()?.begin_with(self.dialect().begin_reading()).await?)
     }
 
     /// A transaction that writes; what is not committed is undone.
     pub(super) async fn writing(&self) -> Result<Transaction<'static, Any>, Failed> {
-        Ok(self.pool().begin_with(self.dialect().begin_writing()).await?)
+        Ok(self.pool()?.begin_with(self.dialect().begin_writing()).await?)
     }
 
     /// A statement of ours; whatever comes from elsewhere is bound to it.

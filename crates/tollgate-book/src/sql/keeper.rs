@@ -116,7 +116,7 @@ impl SqlKeeper {
     async fn saw(&self, node: &NodeSeen) -> Result<(), Failed> {
         let database = &self.database;
         let name: String = node.node.chars().take(190).collect();
-        let mut connection = database.pool().acquire().await?;
+        let mut connection = database.pool()?.acquire().await?;
         let update =
             database.query("UPDATE tollgate_nodes SET revision = ?, failure = ?, at_ms = ? WHERE node = ?");
         let update =
@@ -164,7 +164,7 @@ impl Keeper for SqlKeeper {
 
     fn note<'a>(&'a self, by: &'a str, action: &'a str, about: &'a str) -> Asking<'a, ()> {
         Box::pin(self.asked(async move {
-            let mut connection = self.database.pool().acquire().await?;
+            let mut connection = self.database.pool()?.acquire().await?;
             let changed = Changed { at_ms: now_ms(), by: by.to_owned() };
             let done = Done { action, about: about.to_owned(), before: None, after: None };
             self.audit(&mut connection, &changed, &[done]).await
@@ -179,7 +179,7 @@ impl Keeper for SqlKeeper {
             );
             let most = i64::try_from(most.min(1000)).unwrap_or(1000);
             let asked = asked.bind(before.unwrap_or(i64::MAX)).bind(most);
-            let rows = asked.fetch_all(self.database.pool()).await?;
+            let rows = asked.fetch_all(&self.database.pool()?).await?;
             let entry = |row| {
                 Ok(Entry {
                     number: number(row, "number")?,
@@ -204,7 +204,7 @@ impl Keeper for SqlKeeper {
             let asked = self
                 .database
                 .query("SELECT node, revision, failure, at_ms FROM tollgate_nodes ORDER BY node");
-            let rows = asked.fetch_all(self.database.pool()).await?;
+            let rows = asked.fetch_all(&self.database.pool()?).await?;
             let node = |row| {
                 Ok(NodeSeen {
                     node: text(row, "node")?,

@@ -67,7 +67,7 @@ impl Database {
 
     /// Makes what is missing of the first steps.
     pub(super) async fn migrate_to(&self, wanted: usize) -> Result<(), Failed> {
-        let mut connection = self.pool().acquire().await?;
+        let mut connection = self.pool()?.acquire().await?;
         // Where all is made, nobody needs the right to make anything.
         if made(&mut connection).await.is_ok_and(|made| made == wanted as i64) {
             return Ok(());

@@ -47,6 +47,8 @@ impl Database {
             });
         }
         rows.book.sort();
+        let book = &mut rows.book;
+        book.is_new = book.pieces.is_empty() && book.odd.is_empty() && book.revision.starts_with("0-");
         Ok(rows)
     }
 

@@ -49,6 +49,31 @@ async fn nobody_listens_there() {
     assert!(SqlKeeper::at("oracle://x").is_err());
 }
 
+/// A connection stays with the file that it opened, whatever comes in its place.
+#[tokio::test]
+async fn a_file_that_is_another_now_is_followed_and_one_that_is_gone_is_missed() {
+    let folder = folder();
+    let (path, other) = (folder.join("rules.db"), folder.join("other.db"));
+    let keeper = |path: &std::path::Path| SqlKeeper::at(&format!("sqlite://{}", path.display())).unwrap();
+    let followed = keeper(&path);
+    assert!(followed.read().await.unwrap().is_new);
+    let first = followed.change(&first_rules(), "ann", &judged).await.unwrap();
+    assert!(!first.is_new);
+
+    // As a backup that is put back.
+    let restored = keeper(&other).change(&first_rules()[..1], "bob", &judged).await.unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(followed.read().await.unwrap(), restored);
+    assert_eq!(followed.revision().await.unwrap(), restored.revision);
+
+    fs::rename(&path, &other).unwrap();
+    let error = followed.revision().await.unwrap_err().to_string();
+    assert!(error.contains("the file is gone") && !path.exists(), "{error}");
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(followed.read().await.unwrap(), restored);
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[tokio::test]
 async fn a_cache_gives_back_what_was_kept() {
     let folder = folder();

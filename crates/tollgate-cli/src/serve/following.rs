@@ -4,7 +4,7 @@
 use super::{
     Watched,
     reload::Followers,
-    source::{BookSource, keep, lines},
+    source::{BookSource, keep, lines, never_had_rules},
     state::Tell,
     telling::Telling,
 };
@@ -178,6 +178,12 @@ impl<S: Enter + Tell + 'static> Following<S> {
 
     /// Puts a book in force, if it can be.
     fn take_book(&mut self, book: Book) {
+        // Whoever takes all rules away has changed something; a database that was made anew has lost them.
+        if book.is_new && !self.source.book.pieces.is_empty() {
+            let why = never_had_rules(&self.source.keeper.source().name);
+            self.refused = Some(book.revision);
+            return self.refuse(&format!("{why}; the rules in force stay"), &[]);
+        }
         match self.put_in_force(&book) {
             Ok(()) => {
                 self.refused = None;

@@ -25,11 +25,11 @@ use crate::{
     file::{self, Loaded},
 };
 use anyhow::{Context, Result};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::runtime::Builder;
 use tollgate::{Bounds, Cells, Enter, MemoryStore};
 use tollgate_net::{Drain, DrainTimes, Drained, stop_on_signals};
-use tollgate_redis::RedisStore;
+use tollgate_redis::{HealthState, RedisStore};
 use tollgate_rules::{RuleFile, model::StoreSettings};
 
 /// Serves until a signal says to stop.
@@ -62,11 +62,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     match store_of(&file.store)? {
         AnyStore::Memory(store) => runtime.block_on(serve(store, file, options, drain)),
         AnyStore::Redis(store) => {
-            let asked = Arc::clone(&store);
-            // Whoever is not there is in the log before the first request is. Nothing waits for it.
-            runtime.spawn(async move { asked.ping().await });
+            runtime.spawn(greet(Arc::clone(&store)));
             runtime.block_on(serve(store, file, options, drain))
         }
+    }
+}
+
+/// Asks whether Redis is there until it is, or is given up: so it is in the log and in what is told of the store before anybody
+/// asks. Nothing waits for it.
+async fn greet(store: Arc<RedisStore>) {
+    while store.ping().await.is_err() && store.health().state == HealthState::Healthy {
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -93,7 +99,8 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
     opened.flush().await;
     opened.join();
     if let Drained::Left(left) = drained {
-        eprintln!("stopped with {left} connections still open after the deadline");
+        let connections = if left == 1 { "connection" } else { "connections" };
+        eprintln!("stopped with {left} {connections} still open");
     }
     Ok(())
 }

@@ -32,13 +32,16 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
         };
         let (book, why) = match read {
             Ok(book) => match composed(loaded, &book) {
-                Ok(rules) => {
-                    if book.pieces.is_empty() {
-                        eprintln!("{}", without_rules(&name));
+                Ok(rules) => match kept(cache.as_ref()) {
+                    Some(kept) if book.is_new && !kept.pieces.is_empty() => (Some(kept), Unfit::New),
+                    _ => {
+                        if book.pieces.is_empty() {
+                            eprintln!("{}", without_rules(&name));
+                        }
+                        keep(cache.as_ref(), &book);
+                        return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
                     }
-                    keep(cache.as_ref(), &book);
-                    return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
-                }
+                },
                 Err(why) => (kept(cache.as_ref()), Unfit::Wrong(why)),
             },
             Err(error @ (BookError::Wrong(_) | BookError::Refused(_))) => {
@@ -59,7 +62,7 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
                 eprintln!("{told}\nwaiting for it: nothing is opened without rules");
                 said = told;
             }
-            Unfit::Away(_) => {}
+            Unfit::Away(_) | Unfit::New => {}
         }
         tokio::select! {
             () = tokio::time::sleep(from.poll) => {}
@@ -76,10 +79,19 @@ fn without_rules(name: &str) -> String {
     )
 }
 
+/// What is to be said of a database that is new, where there were rules before.
+pub(super) fn never_had_rules(name: &str) -> String {
+    format!(
+        "{name} has no rules and never had: is it the right one? `tollgate rules push -c FILE` puts some there"
+    )
+}
+
 /// Why a start had no rules from the database.
 enum Unfit {
     Away(String),
     Wrong(String),
+    /// Nothing is there, and nothing ever was.
+    New,
 }
 
 impl Unfit {
@@ -87,6 +99,7 @@ impl Unfit {
         match self {
             Self::Away(why) => format!("the database with the rules does not answer: {why}"),
             Self::Wrong(why) => format!("the rules of {name} have mistakes:\n{why}"),
+            Self::New => never_had_rules(name),
         }
     }
 }

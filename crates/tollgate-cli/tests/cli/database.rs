@@ -124,6 +124,42 @@ fn a_database_without_rules_is_told_of() {
     assert!(!Serving::start(&file, &[]).log().contains("no rules yet"));
 }
 
+/// A database that was made anew in the place of another, as on a machine whose disk was not mounted.
+#[test]
+fn a_new_database_takes_no_rule_along() {
+    let (upstream, folder) = (Upstream::ok(), Folder::new());
+    let path = folder.path().join("rules.db");
+    let url = format!("sqlite://{}", path.display());
+    push(&folder, &url, &rules(&upstream, 7));
+    let cache = folder.path().join("cache.yaml");
+    let file = folder.file("tollgate.yaml", own(&url, &format!(", cache: {}", cache.display())));
+    let serving = Serving::start(&file, &[]);
+    assert_eq!(limit(&serving), "7");
+    let kept = fs::read_to_string(&cache).unwrap();
+
+    fs::remove_file(&path).unwrap();
+    let gone = || serving.ready().1["components"]["rules_from"].to_string().contains("the file is gone");
+    eventually("the file to be missed", || gone().then_some(()));
+    let second = Serving::start(&file, &[]);
+    assert!(
+        second.log().contains("never had") && second.log().contains("from the cache"),
+        "{}",
+        second.log()
+    );
+    // Both look at the new one by now, and see nothing in it.
+    for node in [&serving, &second] {
+        let looked = looks(node);
+        eventually("another look", || (looks(node) >= looked + 2).then_some(()));
+        assert_eq!(limit(node), "7");
+        let told = node.ready().1["components"]["rules"].to_string();
+        assert!(told.contains("never had"), "{told}");
+    }
+    assert_eq!(fs::read_to_string(&cache).unwrap(), kept);
+    push(&folder, &url, &rules(&upstream, 8));
+    becomes(&serving, "8");
+    becomes(&second, "8");
+}
+
 /// Neither a server that is not there nor one that says nothing keeps a node from being stopped.
 #[test]
 fn a_node_that_waits_for_its_database_can_be_stopped() {

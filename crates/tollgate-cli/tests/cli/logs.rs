@@ -96,7 +96,8 @@ fn a_redis_that_is_not_there_is_told_of_before_anybody_asks() {
     let serving = Serving::start(&file, &[]);
     eventually("a line on Redis", || serving.log().contains("Redis cannot be reached").then_some(()));
     eventually("the same in the state of the node", || {
-        serving.ready().1["components"]["store"].to_string().contains("refused").then_some(())
+        let store = serving.ready().1["components"]["store"].clone();
+        (store["mode"] == "degraded" && store.to_string().contains("refused")).then_some(())
     });
 }
 
