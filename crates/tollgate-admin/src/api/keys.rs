@@ -159,7 +159,7 @@ async fn act(api: &Api, limit: &str, whose: &Whose, act: KeyAct) -> Result<Value
         [Some(text)] => Key::Text(text),
         texts => Key::List(texts),
     };
-    let Held { asked, remaining } = api.program.key(limit, key, act).await.map_err(|why| {
+    let Held { asked, now } = api.program.key(limit, key, act).await.map_err(|why| {
         let status = match why {
             KeyError::UnknownLimit { .. } => StatusCode::NOT_FOUND,
             KeyError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -176,9 +176,9 @@ async fn act(api: &Api, limit: &str, whose: &Whose, act: KeyAct) -> Result<Value
         "limit": limit,
         "key": whose.0,
         "decision": decision,
-        "remaining": remaining,
+        "remaining": now.remaining(),
         "of": asked.limit(),
-        "reset_after_ms": asked.reset_after().map(millis),
+        "reset_after_ms": now.reset_after().map(millis),
         "retry_after_ms": asked.retry_after().map(millis),
         "decided_by": asked.decided_by().as_str(),
         "refused_per_second": refused,

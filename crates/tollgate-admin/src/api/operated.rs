@@ -102,8 +102,8 @@ pub enum KeyAct {
 pub struct Held {
     /// What one unit would be told now.
     pub asked: Status,
-    /// What it has left as it stands, without that one.
-    pub remaining: u32,
+    /// How it stands without that one.
+    pub now: Status,
 }
 
 /// Why a key is not told about.

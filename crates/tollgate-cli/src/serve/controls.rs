@@ -114,10 +114,10 @@ async fn done<S: Store>(store: &S, limit: &S::Limit, key: Key<'_>, act: KeyAct) 
         Ok(told.statuses().first().copied())
     };
     let asked = peek(1).await?.ok_or(StoreError::UnknownLimit)?;
-    // One that would pass tells what is left after it; what there is now is one more, or as many as are told for none.
-    let remaining = match asked.decision() {
-        Decision::Deny(_) => asked.remaining(),
-        Decision::Allow | Decision::Wait(_) => peek(0).await?.map_or(0, |now| now.remaining()),
+    // One that would pass tells how it would stand after it; as it stands now, none is told.
+    let now = match asked.decision() {
+        Decision::Deny(_) => asked,
+        Decision::Allow | Decision::Wait(_) => peek(0).await?.unwrap_or(asked),
     };
-    Ok(Held { asked, remaining })
+    Ok(Held { asked, now })
 }

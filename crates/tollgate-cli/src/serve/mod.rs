@@ -29,7 +29,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::runtime::Builder;
 use tollgate::{Bounds, Cells, Enter, MemoryStore};
 use tollgate_net::{Drain, DrainTimes, Drained, stop_on_signals};
-use tollgate_redis::{HealthState, RedisStore};
+use tollgate_redis::{HealthState, OpenError, RedisStore};
 use tollgate_rules::{RuleFile, model::StoreSettings};
 
 /// Serves until a signal says to stop.
@@ -124,5 +124,9 @@ pub(crate) fn store_of(settings: &StoreSettings) -> Result<AnyStore> {
     if let Some(lease) = settings.lease {
         builder = builder.lease(lease);
     }
-    Ok(AnyStore::Redis(Arc::new(builder.open().context("store.url")?)))
+    let opened = builder.open().map_err(|error| match error {
+        OpenError::Setting { .. } => anyhow::anyhow!("store.{error}"),
+        error => anyhow::Error::from(error).context("store.url"),
+    });
+    Ok(AnyStore::Redis(Arc::new(opened?)))
 }

@@ -56,6 +56,20 @@ fn mistakes_are_all_told_and_counted() {
 }
 
 #[test]
+fn what_a_store_would_not_take_is_told_by_its_name() {
+    let folder = Folder::new();
+    let check = |store: &str| {
+        let file = folder.file("store.yaml", format!("version: 1\nstore: {store}\n"));
+        told(&folder, &["check", &file])
+    };
+    assert_snapshot!(check("{ url: \"redis://127.0.0.1:6379\", lease: 1ms }"), @r#"
+    error: DIR/store.yaml: store.lease must be from 50ms to 5s
+    exit code 1
+    "#);
+    assert!(check("{ url: \"redis://127.0.0.1:99999\" }").contains("store.url: "));
+}
+
+#[test]
 fn what_is_no_file() {
     let folder = Folder::new();
     let missing = folder.path().join("missing.yaml");

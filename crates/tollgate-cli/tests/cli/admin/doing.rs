@@ -142,6 +142,9 @@ fn a_refused_client_is_found_granted_reset_and_banned() {
 
     // A key with numbers of its own, a rule's own limit, and keys with parts that are missing.
     assert_eq!(stage.get("/v1/keys?limit=per-client&key=vip-7")["of"], 50);
+    // One that was never used has all, and nothing to come back.
+    let fresh = stage.get("/v1/keys?limit=per-client&key=fresh");
+    assert_eq!((&fresh["remaining"], &fresh["reset_after_ms"]), (&fresh["of"], &json!(0)), "{fresh}");
     assert_eq!(stage.get("/v1/keys?limit=everywhere/per-ip[0]&key=127.0.0.1")["of"], 2000);
     assert_eq!(stage.get("/v1/keys?limit=per-client&key=a&missing=1")["key"], json!(["a", null]));
     let lost = stage.ask("GET", "/v1/keys?limit=per-clent&key=a", &stage.viewer, None);
