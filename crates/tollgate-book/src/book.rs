@@ -16,8 +16,8 @@ pub struct Book {
     /// What is kept there and is no piece, such as a row that a hand wrote: with any of it a book is no rules.
     #[serde(skip)]
     pub odd: Vec<Wrong>,
-    /// Whether nothing is kept there, and nothing ever was changed: as in a database that was just made, or made anew in the place
-    /// of another.
+    /// Whether nothing is kept there, and nobody ever changed anything through a keeper: as in a database that was just made, or made
+    /// anew in the place of another. One whose rows were written and deleted by hand alone cannot be told from that.
     #[serde(skip)]
     pub is_new: bool,
 }

@@ -152,9 +152,9 @@ impl Keeper for SqlKeeper {
     fn revision(&self) -> Asking<'_, String> {
         Box::pin(self.asked(async {
             let mut transaction = self.database.reading().await?;
-            let (revision, _) = self.database.revision_in(&mut transaction).await?;
+            let counted = self.database.revision_in(&mut transaction).await?;
             transaction.commit().await?;
-            Ok(revision)
+            Ok(counted.revision)
         }))
     }
 

@@ -17,10 +17,19 @@ pub(super) struct Rows {
     places: HashMap<PieceId, i64>,
 }
 
+/// Which book a database has.
+pub(super) struct Counted {
+    pub(super) revision: String,
+    /// Its switch.
+    enabled: bool,
+    /// How many were made through a keeper.
+    changes: i64,
+}
+
 impl Database {
     /// All rows, in a transaction.
     pub(super) async fn rows(&self, held: Held<'_>) -> Result<Rows, Failed> {
-        let (revision, enabled) = self.revision_in(held).await?;
+        let Counted { revision, enabled, changes } = self.revision_in(held).await?;
         let asked = "SELECT id, kind, route, name, text, enabled, place, version, changed_at_ms, changed_by \
                      FROM tollgate_pieces ORDER BY place, id";
         let book = Book { revision, enabled, ..Book::default() };
@@ -47,15 +56,14 @@ impl Database {
             });
         }
         rows.book.sort();
-        let book = &mut rows.book;
-        book.is_new = book.pieces.is_empty() && book.odd.is_empty() && book.revision.starts_with("0-");
+        rows.book.is_new = changes == 0 && rows.book.pieces.is_empty() && rows.book.odd.is_empty();
         Ok(rows)
     }
 
     /// Which book it is, and its switch: the counter that every change of ours moves, and what all rows come to.
-    pub(super) async fn revision_in(&self, held: Held<'_>) -> Result<(String, bool), Failed> {
+    pub(super) async fn revision_in(&self, held: Held<'_>) -> Result<Counted, Failed> {
         let asked = "SELECT revision, enabled FROM tollgate_book WHERE id = 1";
-        let (count, enabled) = match self.query(asked).fetch_optional(&mut *held).await? {
+        let (changes, enabled) = match self.query(asked).fetch_optional(&mut *held).await? {
             Some(row) => (number(&row, "revision")?, number(&row, "enabled")? != 0),
             None => {
                 let why = "the table tollgate_book has lost its row; put it back: INSERT INTO tollgate_book (id) VALUES (1)";
@@ -69,7 +77,8 @@ impl Database {
             }
             None => self.print_of_rows(held).await?,
         };
-        Ok((format!("{count}{}-{print}", if enabled { "" } else { "-off" }), enabled))
+        let revision = format!("{changes}{}-{print}", if enabled { "" } else { "-off" });
+        Ok(Counted { revision, enabled, changes })
     }
 
     /// What all rows come to, where the database cannot say it.

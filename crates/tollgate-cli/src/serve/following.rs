@@ -4,7 +4,7 @@
 use super::{
     Watched,
     reload::Followers,
-    source::{BookSource, keep, lines, never_had_rules},
+    source::{BookSource, is_it_the_right_one, keep, lines},
     state::Tell,
     telling::Telling,
 };
@@ -178,9 +178,9 @@ impl<S: Enter + Tell + 'static> Following<S> {
 
     /// Puts a book in force, if it can be.
     fn take_book(&mut self, book: Book) {
-        // Whoever takes all rules away has changed something; a database that was made anew has lost them.
+        // Whoever takes all rules away says so; a database that was made anew has lost them.
         if book.is_new && !self.source.book.pieces.is_empty() {
-            let why = never_had_rules(&self.source.keeper.source().name);
+            let why = is_it_the_right_one(&self.source.keeper.source().name);
             self.refused = Some(book.revision);
             return self.refuse(&format!("{why}; the rules in force stay"), &[]);
         }

@@ -80,9 +80,10 @@ fn without_rules(name: &str) -> String {
 }
 
 /// What is to be said of a database that is new, where there were rules before.
-pub(super) fn never_had_rules(name: &str) -> String {
+pub(super) fn is_it_the_right_one(name: &str) -> String {
     format!(
-        "{name} has no rules and never had: is it the right one? `tollgate rules push -c FILE` puts some there"
+        "{name} has no rules, and none were ever pushed there: is it the right one? `tollgate rules push -c FILE` puts some there, \
+         and with --force takes all away"
     )
 }
 
@@ -99,7 +100,7 @@ impl Unfit {
         match self {
             Self::Away(why) => format!("the database with the rules does not answer: {why}"),
             Self::Wrong(why) => format!("the rules of {name} have mistakes:\n{why}"),
-            Self::New => never_had_rules(name),
+            Self::New => is_it_the_right_one(name),
         }
     }
 }

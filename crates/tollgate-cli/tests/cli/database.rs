@@ -142,7 +142,7 @@ fn a_new_database_takes_no_rule_along() {
     eventually("the file to be missed", || gone().then_some(()));
     let second = Serving::start(&file, &[]);
     assert!(
-        second.log().contains("never had") && second.log().contains("from the cache"),
+        second.log().contains("none were ever pushed there") && second.log().contains("from the cache"),
         "{}",
         second.log()
     );
@@ -152,12 +152,22 @@ fn a_new_database_takes_no_rule_along() {
         eventually("another look", || (looks(node) >= looked + 2).then_some(()));
         assert_eq!(limit(node), "7");
         let told = node.ready().1["components"]["rules"].to_string();
-        assert!(told.contains("never had"), "{told}");
+        assert!(told.contains("none were ever pushed there"), "{told}");
     }
     assert_eq!(fs::read_to_string(&cache).unwrap(), kept);
     push(&folder, &url, &rules(&upstream, 8));
     becomes(&serving, "8");
     becomes(&second, "8");
+}
+
+#[test]
+fn rows_that_a_hand_deletes_are_rules_no_more() {
+    let (upstream, folder, url) = (Upstream::ok(), Folder::new(), MARIADB.fresh());
+    push(&folder, &url, &rules(&upstream, 7));
+    let serving = Serving::start(&folder.file("tollgate.yaml", own(&url, "")), &[]);
+    assert_eq!(limit(&serving), "7");
+    MARIADB.sql(&url, "DELETE FROM tollgate_pieces");
+    eventually("no route to be left", || (serving.get("/").status() == 404).then_some(()));
 }
 
 /// Neither a server that is not there nor one that says nothing keeps a node from being stopped.
