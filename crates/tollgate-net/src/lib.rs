@@ -6,9 +6,12 @@
 //! - [`Listener`] binds, and accepts whatever goes wrong with single connections;
 //! - [`Identity`] is a certificate with its key, [`TlsAcceptor`] shakes hands with it, and takes another while it runs;
 //! - [`Watcher`] tells when files have other contents;
+//! - [`ReloadRequests`] asks followers of files to read them at once, on SIGHUP;
 //! - [`Drain`] is the way from serving to gone: not ready, closed, empty;
 //! - [`Crew`] is the threads that serve a listener through a [`Door`], a connection on one of them;
 //! - [`Tokens`] are the words that let a client in;
+//! - [`check_head`] refuses requests whose host, target or repeated headers could be read in two ways;
+//! - [`is_valid_host`] checks the value of `Host` and `:authority`;
 //! - [`Ceiling`] counts who is inside, and refuses above a number.
 //!
 //! Unix only: it asks for signals and inode numbers.
@@ -16,6 +19,8 @@
 mod ceiling;
 mod crew;
 mod drain;
+mod head;
+mod host;
 mod listener;
 mod pattern;
 mod signals;
@@ -27,9 +32,11 @@ mod watch;
 pub use ceiling::{Ceiling, Slot};
 pub use crew::{Crew, CrewSettings, Door};
 pub use drain::{Drain, DrainTimes, Drained, Guard, Phase};
+pub use head::{HeadError, check_head, check_repeated};
+pub use host::is_valid_host;
 pub use listener::{BindError, Listener};
 pub use pattern::matching;
-pub use signals::{SignalError, stop_on_signals};
+pub use signals::{ReloadRequests, SignalError, reload_on_hangup, stop_on_signals};
 pub use stream::Stream;
 pub use tls::{HandshakeError, Identity, TlsAcceptor, TlsError, TlsFiles, TlsStream};
 pub use tokens::Tokens;

@@ -16,9 +16,11 @@
 //! - A file that is gone or cannot be read is told as that, when it stayed so for two looks: saving by delete-and-write is
 //!   not noticed. What to do about it is up to whoever asked; keeping what was read before is a good answer.
 //! - **Files by pattern** are looked for at every look: one that comes or goes is a change like any other.
+//! - **On request** ([`ReloadRequests`]) all files are read at once and told, whether or not they differ from before or
+//!   are quiet: whoever sends the request says that they are complete.
 //! - Files above [`MAX_BYTES`], and what is no file (a pipe would block the look for ever), are not read.
 
-use crate::matching;
+use crate::{ReloadRequests, matching};
 use std::{
     fmt,
     fs::{self, File, Metadata},
@@ -70,6 +72,9 @@ pub struct Watcher {
     /// How many files are watched by name; behind them come those that match.
     named: usize,
     patterns: Arc<[PathBuf]>,
+    requests: ReloadRequests,
+    /// A request was received, and what the files hold was not told since.
+    is_requested: bool,
 }
 
 /// What a file holds. Printed for debugging it shows no contents: there may be secrets in it.
@@ -92,10 +97,10 @@ impl Watcher {
     /// watched too, until they can.
     pub async fn open<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> (Self, Vec<Contents>) {
         let unseen: Vec<Sight> = paths.into_iter().map(|path| Sight::unseen(path.into().into())).collect();
-        let (named, patterns) = (unseen.len(), Arc::default());
-        let last = look(unseen, named, Arc::clone(&patterns)).await.unwrap_or_default();
+        let named = unseen.len();
+        let last = look(unseen, named, Arc::default()).await.unwrap_or_default();
         let told = contents(&last);
-        (Self { looks: looks(EVERY), looking: None, told: told.clone(), last, named, patterns }, told)
+        (Self::new(told.clone(), last, named), told)
     }
 
     /// Watches files that were read before: what differs from that is told, also where it changed before this was called.
@@ -103,8 +108,28 @@ impl Watcher {
     pub fn knowing(contents: impl IntoIterator<Item = Contents>) -> Self {
         let told: Vec<Contents> = contents.into_iter().collect();
         let last = told.iter().map(|known| Sight::unseen(Arc::clone(&known.path))).collect();
-        let (named, patterns) = (told.len(), Arc::default());
-        Self { looks: looks(EVERY), looking: None, told, last, named, patterns }
+        let named = told.len();
+        Self::new(told, last, named)
+    }
+
+    fn new(told: Vec<Contents>, last: Vec<Sight>, named: usize) -> Self {
+        let (patterns, requests) = (Arc::default(), ReloadRequests::never());
+        Self {
+            looks: looks(EVERY),
+            looking: None,
+            told,
+            last,
+            named,
+            patterns,
+            requests,
+            is_requested: false,
+        }
+    }
+
+    /// Reads and tells all files at once, changed or not, whenever this is requested.
+    #[must_use]
+    pub fn reload_on(self, requests: ReloadRequests) -> Self {
+        Self { requests, ..self }
     }
 
     /// From now on watches the files that match these patterns too, and those of no others, told behind the files that are
@@ -130,17 +155,28 @@ impl Watcher {
         self.told.clear();
     }
 
-    /// Waits until a file has other contents than were told last, and tells those of all files, in the order they were named.
+    /// Waits until a file has other contents than were told last, or until a [reload is requested](Self::reload_on), and
+    /// tells the contents of all files, in the order they were named.
     ///
     /// Nothing is lost where this is dropped and called again.
     pub async fn changed(&mut self) -> Vec<Contents> {
         loop {
             if self.looking.is_none() {
-                self.looks.tick().await;
+                if !self.is_requested {
+                    tokio::select! {
+                        biased;
+                        () = self.requests.next() => self.is_requested = true,
+                        _ = self.looks.tick() => {}
+                    }
+                }
+                let mut last = self.last.clone();
+                if self.is_requested {
+                    // Their stamps do not count: everything is read.
+                    last.iter_mut().for_each(|sight| sight.is_settled = false);
+                }
+                self.looking = Some(look(last, self.named, Arc::clone(&self.patterns)));
             }
-            let looking = self
-                .looking
-                .get_or_insert_with(|| look(self.last.clone(), self.named, Arc::clone(&self.patterns)));
+            let Some(looking) = &mut self.looking else { continue };
             let seen = looking.await;
             self.looking = None;
             // Fails only where the runtime ends, and then nobody asks for the answer.
@@ -148,9 +184,9 @@ impl Watcher {
             let quiet = now.len() == self.last.len()
                 && now.iter().zip(&self.last).all(|(now, last)| now.is_same(last));
             self.last = now;
-            if quiet {
+            if quiet || self.is_requested {
                 let contents = contents(&self.last);
-                if contents != self.told {
+                if std::mem::take(&mut self.is_requested) || contents != self.told {
                     self.told.clone_from(&contents);
                     return contents;
                 }

@@ -1,15 +1,16 @@
 //! Watched files: every way in which people and machines save them. Time is moved; files are real.
 
+use rustix::process::{Signal, getpid, kill_process};
 use std::{
     fs::{self, File},
     io::Write,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
-use tollgate_net::{Contents, Watcher};
+use tollgate_net::{Contents, Drain, DrainTimes, Phase, Watcher, reload_on_hangup};
 
 /// From look to look.
 const LOOK: Duration = Duration::from_millis(250);
@@ -281,4 +282,45 @@ async fn what_was_told_is_told_again_once_it_is_forgotten() {
     watcher.forget();
     assert_eq!(texts(&told(&mut watcher).await), ["one"]);
     nothing_told(&mut watcher).await;
+}
+
+/// Keeps the watcher from seeing a file twice the same, so that only a request can tell of it.
+fn restless(path: PathBuf) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        for second in 0.. {
+            let file = File::options().append(true).open(&path).expect("it is there");
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second)).expect("ours");
+            sleep(LOOK / 5).await;
+        }
+    })
+}
+
+/// One test for SIGHUP, because a signal is for the whole process.
+#[tokio::test]
+async fn sighup_tells_files_at_once_whether_or_not_they_changed_until_the_drain_begins() {
+    let place = Place::new();
+    let path = place.write("rules", "one");
+    let drain = Drain::new(DrainTimes { pause: LONG, deadline: LONG });
+    let requests = reload_on_hangup(&drain).expect("signals can be caught");
+    let hangup = || kill_process(getpid(), Signal::HUP).expect("we may signal ourselves");
+    let (watcher, _) = Watcher::open([&path]).await;
+    let mut watcher = watcher.every(LONG).reload_on(requests);
+
+    hangup();
+    assert_eq!(texts(&told(&mut watcher).await), ["one"], "unchanged");
+    let restless = restless(path.clone());
+    let mut watcher = watcher.every(LOOK);
+    place.write("rules", "two");
+    assert!(timeout(6 * LOOK, watcher.changed()).await.is_err(), "it is not quiet");
+    hangup();
+    assert_eq!(texts(&told(&mut watcher).await), ["two"]);
+    restless.abort();
+
+    drain.begin();
+    let leaving = drain.clone();
+    tokio::spawn(async move { leaving.run().await });
+    drain.reached(Phase::Leaving).await;
+    let mut watcher = watcher.every(LONG);
+    hangup();
+    assert!(timeout(4 * LOOK, watcher.changed()).await.is_err(), "ignored while draining");
 }
