@@ -110,6 +110,8 @@ fn a_client_with_envoys_own_messages() {
     client.hit("alice");
     assert_eq!(client.hit("alice")["overallCode"], "OVER_LIMIT");
     assert_eq!(client.hit("bob")["overallCode"], "OK");
+    let carol = json!({ "entries": [{ "key": "user", "value": "carol" }], "hitsAddend": "2" });
+    assert_eq!(client.ask(&json!({ "domain": "shop", "descriptors": [carol] }))["overallCode"], "OK");
 
     let counted = serving::get(serving.admin, "/metrics").text();
     let answers = |outcome: &str, count: u32| {
@@ -117,7 +119,10 @@ fn a_client_with_envoys_own_messages() {
             "tollgate_answers_total{{door=\"grpc\",limit=\"shop.user\",outcome=\"{outcome}\"}} {count}\n"
         ))
     };
-    assert!(answers("allow", 3) && answers("reject", 1), "{counted}");
+    assert!(
+        answers("allow", 4) && answers("reject", 1),
+        "descriptors are counted, not their hits: {counted}"
+    );
     assert!(!counted.contains("alice"), "no label is made of what a client sent");
     assert!(serving::get(serving.admin, "/v1/top").text().contains("alice"));
 

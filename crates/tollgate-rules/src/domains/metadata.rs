@@ -1,6 +1,7 @@
 //! What a descriptor's `metadata` says: any tree, told to whoever asks and looked at by nobody here.
 
-use crate::yaml::{Node, Value};
+use super::scalar;
+use crate::{decode::Cursor, yaml::Value};
 
 /// Any value, as JSON has them.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,24 +21,46 @@ pub enum Metadata {
 }
 
 impl Metadata {
-    /// What a value of a file is.
-    pub(super) fn of(node: &Node) -> Self {
-        match &node.value {
+    /// Reads the value at a place of a file; notes numbers that are not written in plain decimal.
+    pub(super) fn of(here: &Cursor<'_>) -> Self {
+        match &here.node().value {
             Value::Null => Self::Null,
-            Value::Plain(text) => match (text.as_str(), text.parse::<f64>()) {
-                ("true" | "True" | "TRUE", _) => Self::Bool(true),
-                ("false" | "False" | "FALSE", _) => Self::Bool(false),
-                (_, Ok(number)) if number.is_finite() && !text.ends_with(char::is_alphabetic) => {
-                    Self::Number(number)
+            Value::Plain(text) => {
+                if let Some(refusal) = scalar::refusal(text) {
+                    here.mistake(format!(
+                        "error parsing metadata: {refusal}, or put it in quotes if it is text"
+                    ));
                 }
-                _ => Self::Text(text.clone()),
-            },
+                Self::of_word(text)
+            }
             Value::Quoted(text) => Self::Text(text.clone()),
             Value::Taken { written, .. } => Self::Text(written.clone()),
-            Value::List(items) => Self::List(items.iter().map(Self::of).collect()),
-            Value::Mapping(entries) => Self::Struct(
-                entries.iter().map(|(key, value)| (key.written().into_owned(), Self::of(value))).collect(),
-            ),
+            Value::List(_) => Self::List(here.one_or_list().iter().map(Self::of).collect()),
+            Value::Mapping(_) => {
+                let entries = here.named("owner: team").unwrap_or_default();
+                let entry = |(key, value): &(Cursor<'_>, Cursor<'_>)| {
+                    (key.node().written().into_owned(), Self::of(value))
+                };
+                Self::Struct(entries.iter().map(entry).collect())
+            }
+        }
+    }
+
+    /// Reads a word without quotes: `true` or `false`, a number, or text.
+    fn of_word(text: &str) -> Self {
+        if let Some(it) = scalar::boolean(text) {
+            return Self::Bool(it);
+        }
+        let is_numeric = |first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.');
+        match text.replace('_', "").parse::<f64>() {
+            Ok(number)
+                if number.is_finite()
+                    && text.starts_with(is_numeric)
+                    && !text.ends_with(char::is_alphabetic) =>
+            {
+                Self::Number(number)
+            }
+            _ => Self::Text(text.to_owned()),
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod metadata;
 mod read;
+mod scalar;
 mod tree;
 mod unit;
 mod wildcard;
@@ -37,11 +38,11 @@ pub struct DomainSettings {
     pub quota_mode: bool,
     /// Whether answers carry headers for the response.
     pub headers: bool,
-    /// Whether answers carry what was asked and what the files say about it.
+    /// Whether answers carry the request and the metadata of the descriptors that are within their limits.
     pub dynamic_metadata: bool,
     /// Whether files may continue a domain that another has begun.
     pub merge: bool,
-    /// Whether refused hits count.
+    /// Whether a descriptor counts the hits that it refuses.
     pub count_refused: bool,
 }
 

@@ -1,6 +1,6 @@
 //! One file of envoyproxy/ratelimit, read with places. Every mistake is told in that server's words.
 
-use super::{Measure, Metadata, Unit};
+use super::{Measure, Metadata, Unit, scalar};
 use crate::{
     Mistake,
     decode::{Cursor, did_you_mean, shorten, walk_tree},
@@ -146,12 +146,10 @@ impl<'a> Entries<'a> {
 
     fn switch(&self, name: &str) -> bool {
         let Some(value) = self.get(name) else { return false };
-        if let Value::Plain(text) = &value.node().value {
-            match text.to_ascii_lowercase().as_str() {
-                "true" | "yes" | "on" | "y" => return true,
-                "false" | "no" | "off" | "n" => return false,
-                _ => {}
-            }
+        if let Value::Plain(text) = &value.node().value
+            && let Some(is_on) = scalar::boolean(text)
+        {
+            return is_on;
         }
         loading(value, "`true` or `false` is wanted here");
         false
@@ -159,14 +157,18 @@ impl<'a> Entries<'a> {
 
     fn count(&self, name: &str) -> u32 {
         let Some(value) = self.get(name) else { return 0 };
-        if let Value::Plain(text) = &value.node().value
-            && !text.starts_with('+')
-            && let Ok(count) = text.replace('_', "").parse()
-        {
-            return count;
+        let text = match &value.node().value {
+            Value::Plain(text) => text.as_str(),
+            _ => "",
+        };
+        if let Some(refusal) = scalar::refusal(text).filter(|_| !text.starts_with('-')) {
+            loading(value, &refusal);
+            return 0;
         }
-        loading(value, &format!("a whole number from 0 to {} is wanted here", u32::MAX));
-        0
+        scalar::digits(text).and_then(|digits| digits.parse().ok()).unwrap_or_else(|| {
+            loading(value, &format!("a whole number from 0 to {} is wanted here", u32::MAX));
+            0
+        })
     }
 
     fn list(&self, name: &str) -> Vec<Cursor<'a>> {
@@ -346,5 +348,5 @@ fn metadata(here: &Cursor<'_>) -> Option<Metadata> {
         here.mistake("error parsing metadata: a mapping is wanted here");
         return None;
     }
-    Some(Metadata::of(here.node()))
+    Some(Metadata::of(here))
 }

@@ -172,6 +172,80 @@ descriptors:
     assert_eq!(metadata[1], ("level".to_owned(), Metadata::Number(1.5)));
 }
 
+/// The reference's YAML reader takes a leading zero for octal: `010` is 8 there, and 10 to most readers of the file.
+#[test]
+fn numbers_that_are_not_plain_decimals_are_refused_and_the_message_says_what_to_write() {
+    const NO_COUNT: &str = "a whole number from 0 to 4294967295 is wanted here";
+    for (number, told) in [
+        ("010", "010 has a leading zero, which YAML 1.1 reads as octal; write 8 or 10"),
+        ("0_1_0", "0_1_0 has a leading zero, which YAML 1.1 reads as octal; write 8 or 10"),
+        ("00", "00 has a leading zero, which YAML 1.1 reads as octal; write 0"),
+        ("08", "08 has a leading zero and is no octal number; write 8"),
+        ("0x1F", "0x1F is a hexadecimal number; write 31"),
+        ("0o10", "0o10 is an octal number; write 8"),
+        ("0b101", "0b101 is a binary number; write 5"),
+        ("0xyz", NO_COUNT),
+        ("_10", NO_COUNT),
+        ("-010", NO_COUNT),
+        ("+10", NO_COUNT),
+        ("1:30", NO_COUNT),
+        ("4294967296", NO_COUNT),
+        ("'10'", NO_COUNT),
+    ] {
+        let text = format!(
+            "domain: d\ndescriptors: [ {{ key: a, rate_limit: {{ unit: day, requests_per_unit: {number} }} }} ]"
+        );
+        let place = "2:70: descriptors[0].rate_limit.requests_per_unit: error loading config file:";
+        assert_eq!(mistakes(&text), [format!("{NAME}:{place} {told}")], "{number}");
+    }
+    for (number, requests) in [("0", 0), ("10", 10), ("1_000", 1_000), ("4294967295", u32::MAX)] {
+        let domains = read(&format!(
+            "domain: d\ndescriptors: [ {{ key: a, rate_limit: {{ unit: day, requests_per_unit: {number} }} }} ]"
+        ));
+        assert_eq!(domains.rules()[0].measure, Measure::PerUnit { requests, unit: Unit::Day }, "{number}");
+    }
+}
+
+#[test]
+fn metadata_has_the_values_that_the_reference_reads() {
+    let file = |value: &str| {
+        let limit = "rate_limit: { unit: day, requests_per_unit: 1 }";
+        format!(
+            "domain: d\ndescriptors: [ {{ key: a, {limit}, metadata: {{ deep: [ {{ it: {value} }} ] }} }} ]"
+        )
+    };
+    let text = |text: &str| Metadata::Text(text.to_owned());
+    for (written, value) in [
+        ("10", Metadata::Number(10.0)),
+        ("-1_000", Metadata::Number(-1_000.0)),
+        ("010.5", Metadata::Number(10.5)),
+        ("1e3", Metadata::Number(1_000.0)),
+        ("Yes", Metadata::Bool(true)),
+        ("off", Metadata::Bool(false)),
+        ("~", Metadata::Null),
+        ("'010'", text("010")),
+        ("'yes'", text("yes")),
+        ("_10", text("_10")),
+        ("0xyz", text("0xyz")),
+        ("nan", text("nan")),
+        ("1:30", text("1:30")),
+    ] {
+        let domains = read(&file(written));
+        let list = Metadata::List(vec![Metadata::Struct(vec![("it".to_owned(), value)])]);
+        let expected = Metadata::Struct(vec![("deep".to_owned(), list)]);
+        assert_eq!(domains.rules()[0].metadata.as_ref(), Some(&expected), "{written}");
+    }
+    for (written, told) in [
+        ("010", "010 has a leading zero, which YAML 1.1 reads as octal; write 8 or 10"),
+        ("-010", "-010 has a leading zero, which YAML 1.1 reads as octal; write -8 or -10"),
+        ("0x10", "0x10 is a hexadecimal number; write 16"),
+    ] {
+        let place = "2:101: descriptors[0].metadata.deep[0].it: error parsing metadata:";
+        let expected = format!("{NAME}:{place} {told}, or put it in quotes if it is text");
+        assert_eq!(mistakes(&file(written)), [expected], "{written}");
+    }
+}
+
 #[test]
 fn an_exact_value_goes_before_wildcards_and_they_before_the_key() {
     let limit = "rate_limit: { unit: day, requests_per_unit: 1 }";

@@ -7,7 +7,7 @@ use super::{
         RateLimitRequest, RateLimitResponse, Struct, Value, WireUnit,
     },
 };
-use tollgate_rules::domains::{DomainSettings, Metadata};
+use tollgate_rules::domains::{DomainSettings, Measure, Metadata};
 
 /// How a descriptor stands that something limits.
 pub(super) struct Standing {
@@ -38,6 +38,7 @@ pub(super) fn answer(
         statuses.push((status(&asked.held, standing, is_over), is_quota));
     }
     let headers = if settings.headers { headers(&statuses) } else { Vec::new() };
+    let metadata = settings.dynamic_metadata.then(|| metadata(request, asked, &statuses));
     let is_refused = tally.is_refused() && !settings.shadow_mode;
     RateLimitResponse {
         overall_code: if is_refused { Code::OverLimit } else { Code::Ok }.into(),
@@ -45,7 +46,7 @@ pub(super) fn answer(
         response_headers_to_add: headers,
         request_headers_to_add: Vec::new(),
         raw_body: Vec::new(),
-        dynamic_metadata: settings.dynamic_metadata.then(|| metadata(request, asked)),
+        dynamic_metadata: metadata,
     }
 }
 
@@ -113,16 +114,30 @@ fn headers(statuses: &[(DescriptorStatus, bool)]) -> Vec<HeaderValue> {
     .into()
 }
 
-/// What was asked, and what the files say about it.
-fn metadata(request: &RateLimitRequest, asked: &[Asked<'_>]) -> Struct {
+/// The request, and the merged metadata of the descriptors that have quota left: those that a limit held for and let pass.
+/// Envoy routes by it, so a descriptor that is over its limit must not be in it.
+fn metadata(
+    request: &RateLimitRequest,
+    asked: &[Asked<'_>],
+    statuses: &[(DescriptorStatus, bool)],
+) -> Struct {
     let mut merged = Metadata::Struct(Vec::new());
-    asked.iter().filter_map(|asked| asked.rule?.metadata.as_ref()).for_each(|it| merged.merge(it));
+    for (asked, (status, _)) in asked.iter().zip(statuses) {
+        let limited = asked.rule.filter(|rule| rule.measure != Measure::Unlimited);
+        if status.code() == Code::Ok
+            && let Some(metadata) = limited.and_then(|rule| rule.metadata.as_ref())
+        {
+            merged.merge(metadata);
+        }
+    }
     let descriptors = request.descriptors.iter().map(|it| Value::of(Kind::Struct(descriptor(it)))).collect();
     let mut told = Struct::of([
         ("domain", Kind::Text(request.domain.clone())),
         ("descriptors", Kind::List(ListValue { values: descriptors })),
-        ("hitsAddend", Kind::Number(request.hits_addend.into())),
     ]);
+    if request.hits_addend != 0 {
+        told.fields.insert("hitsAddend".to_owned(), Value::of(Kind::Number(request.hits_addend.into())));
+    }
     if !matches!(&merged, Metadata::Struct(fields) if fields.is_empty()) {
         told.fields.insert("metadata".to_owned(), value(&merged));
     }

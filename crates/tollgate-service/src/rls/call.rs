@@ -20,7 +20,7 @@ use std::{
 };
 use tokio::time::timeout;
 use tollgate::Store;
-use tollgate_net::Slot;
+use tollgate_net::{Slot, check_head, check_repeated};
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
@@ -38,6 +38,12 @@ pub(super) async fn answer<S: Store>(
     }
     let mut calls = Calls { door: &door, body, inbox: Inbox::default() };
     let path = head.uri.path();
+    // `:authority` is not checked: nothing reads it, and Envoy sends the name of its cluster there, which need be no host.
+    if let Err(error) = check_repeated(&head.headers) {
+        let failure = Failure::new(Code::InvalidArgument, error.reason());
+        let _ = respond.send_response(grpc::failed(&failure), true);
+        return;
+    }
     let told = match path {
         SHOULD_RATE_LIMIT => match door.admits(&head.headers) {
             true => calls.should_rate_limit(&mut respond).await,
@@ -284,6 +290,9 @@ impl<S: Store> Rls<S> {
 
     /// What is asked without gRPC, on either HTTP, as far as its head tells: nothing is read of whoever may not ask.
     pub(super) fn by_head(&self, head: &http::request::Parts) -> ByHead {
+        if let Err(error) = check_head(&head.uri, head.version, &head.headers) {
+            return ByHead::Answered(json::text(StatusCode::BAD_REQUEST, error.reason()));
+        }
         let told = match (head.uri.path(), &head.method) {
             ("/healthcheck", &Method::GET | &Method::HEAD) => match health::is_well(&self.drain) {
                 true => json::text(StatusCode::OK, "OK"),

@@ -170,21 +170,19 @@ fn asked_of<'a>(
         is_negative: descriptor.is_negative_hits,
     };
     let name = request.domain.as_str();
+    // Nothing limits an unknown domain, whatever limits come with the request.
+    let Some(domain) = domains.get(name) else { return Ok(asked) };
     let entries = descriptor.entries.iter().map(|entry| (entry.key.as_str(), entry.value.as_str()));
     if let Some(limit) = &descriptor.limit {
         let unit = WireUnit::try_from(limit.unit).ok().filter(|unit| *unit != WireUnit::Week);
         let unit = unit.and_then(WireUnit::unit).ok_or(AskError::OverrideUnit { descriptor: place })?;
-        if domains.get(name).is_some() {
-            let mut values = BucketValues::new();
-            values.push(Some(name));
-            entries.for_each(|(key, value)| values.extend([Some(key), Some(value)]));
-            asked.held = Held::Counted { requests: limit.requests_per_unit, unit, values };
-        }
+        let mut values = BucketValues::new();
+        values.push(Some(name));
+        entries.for_each(|(key, value)| values.extend([Some(key), Some(value)]));
+        asked.held = Held::Counted { requests: limit.requests_per_unit, unit, values };
         return Ok(asked);
     }
-    let Some(found) = domains.get(name).and_then(|domain| domain.find(name, entries)) else {
-        return Ok(asked);
-    };
+    let Some(found) = domain.find(name, entries) else { return Ok(asked) };
     let rule = &domains.rules()[found.rule];
     let settings = domains.settings();
     let counts = settings.count_refused && !settings.atomic;
@@ -200,7 +198,8 @@ fn asked_of<'a>(
     Ok(asked)
 }
 
-/// Rules that another of the same request replaces do not hold, and are not counted.
+/// Removes the limits that another rule of the same request replaces: they are neither enforced nor counted. An unlimited
+/// rule has nothing to remove and is still reported as unlimited.
 fn drop_replaced(asked: &mut [Asked<'_>]) {
     let is_replacing = |asked: &Asked<'_>| asked.rule.is_some_and(|rule| !rule.replaces.is_empty());
     if !asked.iter().any(is_replacing) {
@@ -211,7 +210,7 @@ fn drop_replaced(asked: &mut [Asked<'_>]) {
         .filter_map(|asked| asked.rule)
         .flat_map(|rule| rule.replaces.iter().map(|name| &**name))
         .collect();
-    for asked in asked {
+    for asked in asked.iter_mut().filter(|asked| !matches!(asked.held, Held::Unlimited)) {
         if asked.rule.is_some_and(|rule| !rule.name.is_empty() && replaced.contains(&&*rule.name)) {
             (asked.held, asked.rule) = (Held::Free, None);
         }
@@ -236,8 +235,9 @@ impl<S: Store> Clerk<'_, S> {
         }
         let mut standings: Few<Option<Standing>> = asked.iter().map(|_| None).collect();
         let settings = domains.settings();
+        let is_limited = |asked: &Asked<'_>| matches!(asked.held, Held::Limited { .. }) && is_enforced(asked);
         let together: Few<usize> = match settings.atomic && !settings.quota_mode {
-            true => (0..asked.len()).filter(|at| is_enforced(&asked[*at])).collect(),
+            true => (0..asked.len()).filter(|at| is_limited(&asked[*at])).collect(),
             false => Few::new(),
         };
         for (at, standing) in together.iter().zip(self.together(asked, &together).await?) {
@@ -252,7 +252,7 @@ impl<S: Store> Clerk<'_, S> {
         Ok(standings)
     }
 
-    /// Charges all of some descriptors, or none.
+    /// Charges all of some descriptors, or none: also none where another of the request has a limit of zero.
     async fn together(&self, asked: &[Asked<'_>], which: &[usize]) -> Result<Few<Standing>, StoreError> {
         if which.is_empty() {
             return Ok(Few::new());
@@ -262,7 +262,14 @@ impl<S: Store> Clerk<'_, S> {
             let Held::Limited { place, values } = &asked.held else { continue };
             charges.push(self.charge(*place, values, asked.hits)?);
         }
-        let status = self.edition.store().check(&charges).await?;
+        let is_blocked = |asked: &Asked<'_>| {
+            matches!(asked.held, Held::Blocked { .. }) && asked.hits > 0 && is_enforced(asked)
+        };
+        let store = self.edition.store();
+        let status = match asked.iter().any(is_blocked) {
+            true => store.peek(&charges).await?,
+            false => store.check(&charges).await?,
+        };
         let told = which.iter().zip(status.statuses());
         Ok(told.filter_map(|(at, status)| limited(&asked[*at], status)).collect())
     }
@@ -331,7 +338,7 @@ impl<S: Store> Clerk<'_, S> {
 /// Whether a descriptor's refusal is the request's.
 fn is_enforced(asked: &Asked<'_>) -> bool {
     let is_plain = asked.rule.is_some_and(|rule| !rule.shadow_mode && !rule.quota_mode);
-    matches!(asked.held, Held::Limited { .. }) && is_plain && !asked.is_negative
+    is_plain && !asked.is_negative
 }
 
 /// How a limit of the store stands.

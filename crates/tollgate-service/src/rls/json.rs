@@ -7,9 +7,11 @@ use super::{
         RateLimitRequest, RateLimitResponse, Struct, Value as WireValue, WireUnit,
     },
 };
+use crate::json::Node;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use tollgate::Store;
 
 /// Whether a page in somebody's browser asks, which can send this to a service that only the browser reaches. That a body
@@ -90,8 +92,7 @@ fn whole(status: StatusCode, kind: &'static str, body: String) -> Response<Bytes
 
 /// What a body asks, or what is wrong with it and where.
 pub(super) fn read(body: &[u8]) -> Result<RateLimitRequest, String> {
-    let value: Value =
-        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
+    let value = Node::parse(body).map_err(|error| format!("the body is not JSON: {error}"))?;
     let mut fields = Fields::of(&value, String::new())?;
     let request = RateLimitRequest {
         domain: fields.take("domain", |it| it.text())?,
@@ -135,7 +136,7 @@ fn limit(here: &Place<'_>) -> Result<RateLimitOverride, String> {
 
 /// A value, and the path to it.
 struct Place<'v> {
-    value: &'v Value,
+    value: &'v Node<'v>,
     path: String,
 }
 
@@ -145,20 +146,27 @@ impl Place<'_> {
     }
 
     fn text(&self) -> Result<String, String> {
-        self.value.as_str().map(str::to_owned).map_or_else(|| self.wrong("a string"), Ok)
+        match self.value {
+            Node::Text(text) => Ok(text.clone().into_owned()),
+            _ => self.wrong("a string"),
+        }
     }
 
     fn switch(&self) -> Result<bool, String> {
-        self.value.as_bool().map_or_else(|| self.wrong("true or false"), Ok)
+        match self.value {
+            Node::Bool(value) => Ok(*value),
+            _ => self.wrong("true or false"),
+        }
     }
 
     /// A whole number, or one in a string.
     fn number<T: TryFrom<u64>>(&self) -> Result<T, String> {
         let number = match self.value {
-            Value::String(digits) => digits.parse().ok(),
-            Value::Number(number) => {
+            Node::Text(digits) => digits.parse().ok(),
+            Node::Whole(number) => Some(*number),
+            Node::Number(number) => {
                 let whole = |it: f64| (it >= 0.0 && it.fract() == 0.0 && it < 9e15).then_some(it as u64);
-                number.as_u64().or_else(|| number.as_f64().and_then(whole))
+                number.as_f64().and_then(whole)
             }
             _ => None,
         };
@@ -168,15 +176,16 @@ impl Place<'_> {
 
     fn unit(&self) -> Result<i32, String> {
         let unit = match self.value {
-            Value::String(name) => WireUnit::named(name).map(i32::from),
-            Value::Number(number) => number.as_i64().and_then(|number| i32::try_from(number).ok()),
+            Node::Text(name) => WireUnit::named(name).map(i32::from),
+            Node::Whole(number) => i32::try_from(*number).ok(),
+            Node::Number(number) => number.as_i64().and_then(|number| i32::try_from(number).ok()),
             _ => None,
         };
         unit.map_or_else(|| self.wrong("a unit such as MINUTE"), Ok)
     }
 
     fn list<T>(&self, read: impl Fn(&Place<'_>) -> Result<T, String>) -> Result<Vec<T>, String> {
-        let Some(items) = self.value.as_array() else { return self.wrong("a list") };
+        let Node::List(items) = self.value else { return self.wrong("a list") };
         let item = |(index, value)| read(&Place { value, path: format!("{}[{index}]", self.path) });
         items.iter().enumerate().map(item).collect()
     }
@@ -184,40 +193,42 @@ impl Place<'_> {
 
 /// The fields of an object.
 struct Fields<'v> {
-    object: &'v Map<String, Value>,
+    object: &'v [(Cow<'v, str>, Node<'v>)],
     path: String,
     known: Vec<&'static str>,
 }
 
 impl<'v> Fields<'v> {
-    fn of(value: &'v Value, path: String) -> Result<Self, String> {
-        match value.as_object() {
-            Some(object) => Ok(Self { object, path, known: Vec::new() }),
-            None => Place { value, path: if path.is_empty() { "the body".to_owned() } else { path } }
+    fn of(value: &'v Node<'v>, path: String) -> Result<Self, String> {
+        match value {
+            Node::Object(object) => Ok(Self { object, path, known: Vec::new() }),
+            _ => Place { value, path: if path.is_empty() { "the body".to_owned() } else { path } }
                 .wrong("an object"),
         }
     }
 
-    /// A field by its name, which may be written `likeThis` or `like_this`; what it is without one where it is not there.
+    /// A field by its name, which may be written `likeThis` or `like_this`; what it is without one where it is not there. In
+    /// either spelling it may be there once.
     fn take<T: Default>(
         &mut self,
         name: &'static str,
         read: impl FnOnce(&Place<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
         self.known.push(name);
-        let found = self.object.get(name).or_else(|| self.object.get(&snake(name)));
-        match found {
-            None | Some(Value::Null) => Ok(T::default()),
-            Some(value) => {
-                let dot = if self.path.is_empty() { "" } else { "." };
-                read(&Place { value, path: format!("{}{dot}{name}", self.path) })
-            }
+        let other = snake(name);
+        let mut found = self.object.iter().filter(|(field, _)| *field == name || *field == other);
+        let (first, second) = (found.next(), found.next());
+        let path = || format!("{}{}{name}", self.path, if self.path.is_empty() { "" } else { "." });
+        match first {
+            _ if second.is_some() => Err(format!("{}: is given twice; leave one of them", path())),
+            None | Some((_, Node::Null)) => Ok(T::default()),
+            Some((_, value)) => read(&Place { value, path: path() }),
         }
     }
 
     fn finish(&self) -> Result<(), String> {
         let is_known = |name: &str| self.known.iter().any(|known| *known == name || snake(known) == name);
-        match self.object.keys().find(|name| !is_known(name)) {
+        match self.object.iter().map(|(name, _)| name).find(|name| !is_known(name)) {
             Some(name) => {
                 let place = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
                 let known = self.known.join(", ");
@@ -322,6 +333,12 @@ mod tests {
         for (body, told) in [
             ("[]", "the body: must be an object"),
             (r#"{"domain":1}"#, "domain: must be a string"),
+            (r#"{"domain":"a","domain":"b"}"#, "domain: is given twice; leave one of them"),
+            (r#"{"hitsAddend":1,"hits_addend":2}"#, "hitsAddend: is given twice; leave one of them"),
+            (
+                r#"{"descriptors":[{"entries":[{"key":"k","key":null}]}]}"#,
+                "descriptors[0].entries[0].key: is given twice; leave one of them",
+            ),
             (
                 r#"{"domian":"d"}"#,
                 "\"domian\" is not a known field; known here are domain, descriptors, hitsAddend",

@@ -1,7 +1,7 @@
 //! Files of the shapes that envoyproxy/ratelimit documents, each with the outcome that is documented for it.
 
-use super::stage::{Desktop, codes, descriptor};
-use tollgate_service::rls::messages::{Code, RateLimitResponse};
+use super::stage::{Desktop, codes, descriptor, hits, request, with_limit};
+use tollgate_service::rls::messages::{Code, Kind, RateLimitResponse, Struct};
 
 const OK: Code = Code::Ok;
 const OVER: Code = Code::OverLimit;
@@ -245,4 +245,146 @@ async fn a_star_stands_for_values_that_count_by_themselves_or_together() {
     assert_eq!(passes(&door, &[("item", "other")], 30).await, 30);
     assert_eq!(passes(&door, &[("file", "/srv/a")], 12).await, 12);
     assert_eq!(passes(&door, &[("file", "/srv/b")], 12).await, 8);
+}
+
+/// Two services with a quota of their own: the answer's metadata names those that have some left.
+const SERVICES: &str = "
+  - key: service
+    value: service_1
+    quota_mode: true
+    metadata: { service_with_quota: { name: service_1 } }
+    rate_limit: { unit: minute, requests_per_unit: 1 }
+  - key: service
+    value: service_2
+    quota_mode: true
+    metadata: { service_with_quota: { name: service_2 } }
+    rate_limit: { unit: minute, requests_per_unit: 2 }
+";
+
+fn fields(of: &Struct, name: &str) -> Option<Struct> {
+    match of.fields.get(name)?.kind.clone()? {
+        Kind::Struct(fields) => Some(fields),
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+/// The service that an answer routes to.
+fn routed_to(told: &RateLimitResponse) -> Option<String> {
+    let metadata = fields(told.dynamic_metadata.as_ref().expect("metadata"), "metadata")?;
+    match fields(&metadata, "service_with_quota")?.fields["name"].kind.clone() {
+        Some(Kind::Text(name)) => Some(name),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The script `multiservice-tokenquota.sh`: both services are asked about with zero hits; the one that served the request
+/// is charged with one afterwards.
+#[tokio::test]
+async fn requests_go_to_the_first_service_that_has_quota_left() {
+    let door = Desktop::new(", dynamic_metadata: true", &format!("domain: d\ndescriptors:{SERVICES}"));
+    let mut served = Vec::new();
+    for _ in 0..6 {
+        let both = ["service_1", "service_2"].map(|name| hits(&[("service", name)], 0));
+        let told = door.ask(both).await;
+        let service = routed_to(&told).filter(|_| told.overall_code() == OK);
+        if let Some(service) = &service {
+            door.ask([hits(&[("service", service)], 1)]).await;
+        }
+        served.push(service.unwrap_or_else(|| "429".to_owned()));
+    }
+    assert_eq!(served, ["service_1", "service_1", "service_2", "service_2", "service_2", "429"]);
+}
+
+#[tokio::test]
+async fn metadata_is_of_descriptors_that_a_limit_let_pass() {
+    let limit = "rate_limit: { unit: day, requests_per_unit:";
+    let file = format!(
+        "domain: d
+descriptors:
+- {{ key: passes, metadata: {{ passes: 1 }}, {limit} 9, name: few }} }}
+- {{ key: over, metadata: {{ over: 1 }}, {limit} 0 }} }}
+- {{ key: shadow, shadow_mode: true, metadata: {{ shadow: 1 }}, {limit} 0 }} }}
+- {{ key: open, metadata: {{ open: 1 }}, rate_limit: {{ unlimited: true }} }}
+- {{ key: strict, metadata: {{ strict: 1 }}, {limit} 9, replaces: [ {{ name: few }} ] }} }}
+"
+    );
+    let door = Desktop::new(", dynamic_metadata: true", &file);
+    let names = async |keys: &[&str]| {
+        let descriptors: Vec<_> = keys.iter().map(|key| descriptor(&[(key, "x")])).collect();
+        let told = door.ask(descriptors).await.dynamic_metadata.expect("metadata");
+        fields(&told, "metadata").map(|it| it.fields.into_keys().collect::<Vec<_>>())
+    };
+    let some = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    assert_eq!(names(&["passes", "over", "shadow", "open"]).await, some(&["passes", "shadow"]));
+    assert_eq!(names(&["passes", "strict"]).await, some(&["strict"]), "what is replaced does not hold");
+    assert_eq!(names(&["over", "open"]).await, None);
+}
+
+#[tokio::test]
+async fn metadata_has_the_hits_of_a_request_that_names_some() {
+    let door = Desktop::new(", dynamic_metadata: true", &format!("domain: d\ndescriptors:{SERVICES}"));
+    let hits_of = async |hits_addend| {
+        let mut asked = request([hits(&[("service", "service_1")], 0)]);
+        asked.hits_addend = hits_addend;
+        let told = door.try_ask(asked).await.expect("an answer").dynamic_metadata.expect("metadata");
+        told.fields.get("hitsAddend").and_then(|it| it.kind.clone())
+    };
+    assert_eq!(hits_of(0).await, None);
+    assert_eq!(hits_of(3).await, Some(Kind::Number(3.0)));
+}
+
+#[tokio::test]
+async fn an_unlimited_rule_that_is_replaced_is_unlimited_still() {
+    let door = door(
+        "
+  - key: partner
+    rate_limit: { unlimited: true, name: partners }
+  - key: path
+    rate_limit: { unit: minute, requests_per_unit: 1, replaces: [ { name: partners } ] }
+",
+    );
+    let both = [descriptor(&[("partner", "x")]), descriptor(&[("path", "/")])];
+    for (code, remaining) in [(OK, vec![u32::MAX, 0]), (OVER, vec![u32::MAX, 0])] {
+        let told = door.ask(both.clone()).await;
+        assert_eq!((told.overall_code(), codes(&told), left(&told)), (code, vec![OK, code], remaining));
+    }
+}
+
+#[tokio::test]
+async fn a_domain_that_is_unknown_has_no_limits_whatever_comes_with_the_request() {
+    let door = door("\n  - key: a\n    rate_limit: { unit: day, requests_per_unit: 0 }\n");
+    for unit in [0, 2, 7, -1] {
+        let mut asked = request([with_limit(&[("a", "x")], 0, unit), descriptor(&[("a", "x")])]);
+        asked.domain = "elsewhere".into();
+        let told = door.try_ask(asked).await.expect("an answer");
+        assert_eq!((told.overall_code(), codes(&told)), (OK, vec![OK, OK]), "{unit}");
+        assert!(told.statuses.iter().all(|status| status.current_limit.is_none()), "{unit}");
+    }
+}
+
+/// What `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT` is for: a request that one descriptor refuses does not charge the others.
+#[tokio::test]
+async fn only_atomic_keeps_a_refused_request_from_charging_the_other_descriptors() {
+    let limit = "rate_limit: { unit: day, requests_per_unit:";
+    let file = format!(
+        "domain: d
+descriptors:
+- {{ key: few, {limit} 1 }} }}
+- {{ key: many, {limit} 9 }} }}
+- {{ key: blocked, {limit} 0 }} }}
+"
+    );
+    for (settings, remaining) in [("", 2), (", count_refused: false", 2), (", atomic: true", 8)] {
+        let door = Desktop::new(settings, &file);
+        for other in ["few", "few", "few", "few", "blocked", "blocked", "blocked"] {
+            door.ask([descriptor(&[(other, "x")]), descriptor(&[("many", "x")])]).await;
+        }
+        assert_eq!(left(&door.ask([hits(&[("many", "x")], 0)]).await), [remaining], "{settings}");
+    }
+    let atomic = Desktop::new(", atomic: true", &file);
+    let mut told = Vec::new();
+    for count in [8, 5, 1] {
+        told.push(atomic.ask([hits(&[("many", "x")], count), hits(&[("few", "x")], 0)]).await.overall_code());
+    }
+    assert_eq!(told, [OK, OVER, OK], "unlike there, the descriptor that refuses is not charged either");
 }
