@@ -136,14 +136,20 @@ export interface Tally {
     delayed: number;
     refused: number;
 }
+export interface TrialTally extends Tally {
+    /** Answered 400 before any rule is asked. */
+    invalid: number;
+}
 export interface Verdict {
-    decision: "allow" | "wait" | "deny";
+    decision: "allow" | "wait" | "deny" | "invalid";
     rule: string | null;
+    /** Why it would be answered 400. */
+    reason: string | null;
 }
 export interface Trial {
     recorded: { requests: number; of: number; from_ms: number; to_ms: number };
-    now: Tally;
-    draft: Tally;
+    now: TrialTally;
+    draft: TrialTally;
     differ: { at_ms: number; method: string; path: string; ip: string; now: Verdict; draft: Verdict }[];
 }
 

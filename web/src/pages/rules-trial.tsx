@@ -4,7 +4,7 @@ import { clock, whole } from "../logic/format";
 import { count, locale, t } from "../state/words";
 import { Badge, Card } from "../ui/parts";
 
-const TONES = { allow: "passed", wait: "delayed", deny: "refused" } as const;
+const TONES = { allow: "passed", wait: "delayed", deny: "refused", invalid: "invalid" } as const;
 
 export function TrialView({ trial }: { trial: Trial }) {
     const { recorded, now, draft, differ } = trial;
@@ -39,7 +39,7 @@ export function TrialView({ trial }: { trial: Trial }) {
                     </tr>
                 </thead>
                 <tbody>
-                    {(["passed", "delayed", "refused"] as const).map((outcome) => {
+                    {(["passed", "delayed", "refused", "invalid"] as const).map((outcome) => {
                         const change = draft[outcome] - now[outcome];
                         return (
                             <tr key={outcome}>
@@ -105,7 +105,7 @@ function Told({ verdict }: { verdict: Verdict }) {
     return (
         <>
             <Badge tone={TONES[verdict.decision]}>{t(`outcome.${TONES[verdict.decision]}`)}</Badge>{" "}
-            {verdict.rule && <span class="muted">{verdict.rule}</span>}
+            {(verdict.rule ?? verdict.reason) && <span class="muted">{verdict.rule ?? verdict.reason}</span>}
         </>
     );
 }

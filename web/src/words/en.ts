@@ -78,6 +78,7 @@ export const en = {
     "outcome.passed": "Passed",
     "outcome.delayed": "Delayed",
     "outcome.refused": "Refused",
+    "outcome.invalid": "Answered 400",
     "decision.allow": "would pass",
     "decision.wait": "would wait",
     "decision.deny": "would be refused",

@@ -76,6 +76,7 @@ export const zh: Record<keyof typeof en, string> = {
     "outcome.passed": "放行",
     "outcome.delayed": "排队",
     "outcome.refused": "拒绝",
+    "outcome.invalid": "返回 400",
     "decision.allow": "会放行",
     "decision.wait": "需等待",
     "decision.deny": "会被拒绝",

@@ -138,7 +138,7 @@ impl Access {
             let from = self.address(headers, peer);
             return self.shown(shown.unwrap_or_default(), from, &self.0.bearers).map(|(who, _)| who);
         }
-        let token = session(headers).and_then(|name| self.0.sessions.token(name, Instant::now()));
+        let token = sessions(headers).next().and_then(|name| self.0.sessions.token(name, Instant::now()));
         token.and_then(|token| self.user(&token)).ok_or(Stopped::Unknown)
     }
 
@@ -162,9 +162,7 @@ impl Access {
 
     /// Ends the session of whoever sent these headers, if they have one.
     pub(super) fn logout(&self, headers: &HeaderMap) {
-        if let Some(name) = session(headers) {
-            self.0.sessions.end(name);
-        }
+        sessions(headers).for_each(|name| self.0.sessions.end(name));
     }
 
     /// Whoever knows this token. From an address with too many wrong ones none is looked at: who guesses learns nothing.
@@ -213,11 +211,11 @@ impl fmt::Debug for Access {
     }
 }
 
-/// The session that a browser sent, if it did.
-fn session(headers: &HeaderMap) -> Option<&str> {
+/// The sessions that a browser sent: one, unless somebody has planted another.
+pub(super) fn sessions(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+    let pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value)
 }
 
 /// How long to wait, where it is refused.

@@ -7,6 +7,7 @@ use axum::{
     extract::{FromRequest, FromRequestParts, Request},
 };
 use http::{HeaderMap, StatusCode, header, request::Parts};
+use percent_encoding::percent_decode;
 use serde::de::DeserializeOwned;
 use std::{future::poll_fn, pin::Pin, str::FromStr, time::Duration};
 use tokio::time;
@@ -91,14 +92,31 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
+/// Refuses a query that has no one meaning: the decoder keeps what is no escape, and replaces what is no UTF-8.
+fn check_escapes(query: &[u8]) -> Result<(), Problem> {
+    let is_escape =
+        |at: usize| query.get(at + 1..at + 3).is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit));
+    let mut escapes = query.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+    if !escapes.all(|(at, _)| is_escape(at)) {
+        let detail = "the query has a `%` that is not followed by two hexadecimal digits; send a literal percent sign as %25";
+        return Err(Problem::asked_wrong(detail));
+    }
+    let mut parts = query.split(|byte| matches!(byte, b'&' | b'='));
+    match parts.all(|part| percent_decode(part).decode_utf8().is_ok()) {
+        true => Ok(()),
+        false => Err(Problem::asked_wrong("the query is not UTF-8 after decoding")),
+    }
+}
+
 /// What stands behind the question mark.
 pub(crate) struct Asked(Vec<(String, String)>);
 
 impl<S: Sync> FromRequestParts<S> for Asked {
-    type Rejection = std::convert::Infallible;
+    type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         let query = parts.uri.query().unwrap_or_default();
+        check_escapes(query.as_bytes())?;
         Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
     }
 }
@@ -125,9 +143,14 @@ impl Asked {
         let mut all = self.all(name);
         let (first, second) = (all.next(), all.next());
         let Some(text) = first else { return Ok(None) };
+        if second.is_some() {
+            return Err(Problem::asked_wrong(format!(
+                "{name} is given more than once; it must be {expected}"
+            )));
+        }
         match text.parse() {
-            Ok(value) if second.is_none() => Ok(Some(value)),
-            _ => Err(Problem::asked_wrong(format!("{name} must be {expected}"))),
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(Problem::asked_wrong(format!("{name} must be {expected}"))),
         }
     }
 }

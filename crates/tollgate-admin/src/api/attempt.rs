@@ -60,6 +60,8 @@ pub(super) async fn attempt(
 struct Fate {
     decision: &'static str,
     rule: Option<String>,
+    /// Why the request would be answered 400, where it would.
+    reason: Option<String>,
 }
 
 #[derive(Default)]
@@ -67,6 +69,8 @@ struct Tally {
     passed: u64,
     delayed: u64,
     refused: u64,
+    /// Answered 400 before any rule is asked.
+    invalid: u64,
 }
 
 /// Both, side by side; nothing where memory cannot keep a limit.
@@ -135,6 +139,10 @@ impl Play {
         };
         let program = self.edition.program();
         let found = program.find(&request);
+        if let Some(invalid) = found.invalid() {
+            self.tally.invalid += 1;
+            return Fate { decision: "invalid", rule: None, reason: Some(invalid.to_string()) };
+        }
         // Without a route there is nothing to decide.
         let outcome = match found.route() {
             None => Outcome::Pass { waited: std::time::Duration::ZERO },
@@ -144,17 +152,17 @@ impl Play {
         match outcome {
             Outcome::Pass { waited } if waited.is_zero() => {
                 self.tally.passed += 1;
-                Fate { decision: "allow", rule: None }
+                Fate { decision: "allow", rule: None, reason: None }
             }
             Outcome::Pass { .. } => {
                 self.tally.delayed += 1;
-                Fate { decision: "wait", rule: None }
+                Fate { decision: "wait", rule: None, reason: None }
             }
             Outcome::Refused { by, .. } => {
                 self.tally.refused += 1;
                 let entry = program.rule(by);
                 let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
-                Fate { decision: "deny", rule: Some(format!("{route}/{}", entry.rule().name)) }
+                Fate { decision: "deny", rule: Some(format!("{route}/{}", entry.rule().name)), reason: None }
             }
         }
     }
@@ -185,12 +193,14 @@ fn without_slots(mut file: RuleFile) -> RuleFile {
 
 impl Fate {
     fn told(&self) -> Value {
-        json!({ "decision": self.decision, "rule": self.rule })
+        json!({ "decision": self.decision, "rule": self.rule, "reason": self.reason })
     }
 }
 
 impl Tally {
     fn told(&self) -> Value {
-        json!({ "passed": self.passed, "delayed": self.delayed, "refused": self.refused })
+        json!({
+            "passed": self.passed, "delayed": self.delayed, "refused": self.refused, "invalid": self.invalid,
+        })
     }
 }

@@ -1,6 +1,8 @@
 //! Every request passes here before its page does: is the host one of ours, may another site have sent it, who is it, and
 //! may they.
 //!
+//! - **One reading.** A host that is none, and headers that are repeated though one value is expected, are answered 400 on
+//!   every path ([`check_head`]).
 //! - **Host.** Without users the listener is for this machine, and a page of some other site must not reach it by a name
 //!   that it lets point here: only addresses and `localhost` are taken.
 //! - **Other sites.** What is not a GET must not come from another site's page: a browser says where it comes from, and what
@@ -9,7 +11,7 @@
 //! - **Who, and may they.** The page says whom it is for; see [`Guarded`](super::guarded::Guarded).
 
 use super::{
-    access::{Access, Line, Stopped, Who},
+    access::{self, Access, Line, Stopped, Who},
     problem::Problem,
 };
 use axum::{
@@ -19,6 +21,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use tollgate_net::check_head;
 use tollgate_rules::model::Role;
 
 /// Whom a page is for.
@@ -38,6 +41,14 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 pub(super) fn peer<B>(request: &http::Request<B>) -> IpAddr {
     let peer = request.extensions().get::<Peer>();
     peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
+}
+
+/// Answers 400 to a request whose head could be read in two ways, whatever it asks for.
+pub(super) async fn check(request: Request, next: Next) -> Response {
+    match check_head(request.uri(), request.version(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => Problem::asked_wrong(error.reason()).into_response(),
+    }
 }
 
 /// Lets a request through to its page, or does not.
@@ -61,10 +72,14 @@ fn judge(access: &Access, needs: Needs, request: &Request) -> Result<Option<Who>
     let headers = request.headers();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if needs != Needs::Nobody || changes {
-        host(access, headers)?;
+        host(access, request)?;
     }
     let who = match needs {
         Needs::Nobody => None,
+        Needs::Role(_) if access.asks() && access::sessions(headers).nth(1).is_some() => {
+            let detail = "the request has the cookie tollgate_session more than once";
+            return Err(Problem::asked_wrong(detail));
+        }
         Needs::Role(_) => Some(access.who_sent(request).map_err(|why| match why {
             Stopped::Unknown if headers.contains_key(header::AUTHORIZATION) => {
                 let detail = "nobody has this token, or nobody has it any more";
@@ -102,8 +117,10 @@ pub(super) fn stopped(why: Stopped) -> Problem {
     }
 }
 
-fn host(access: &Access, headers: &HeaderMap) -> Result<(), Problem> {
-    if access.asks() || headers.get(header::HOST).is_none_or(is_here) {
+fn host(access: &Access, request: &Request) -> Result<(), Problem> {
+    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let target = request.uri().authority().map(|authority| authority.as_str());
+    if access.asks() || host.into_iter().chain(target).all(is_here) {
         return Ok(());
     }
     let detail =
@@ -111,8 +128,7 @@ fn host(access: &Access, headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::FORBIDDEN, detail))
 }
 
-fn is_here(host: &HeaderValue) -> bool {
-    let Ok(host) = host.to_str() else { return false };
+fn is_here(host: &str) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((six, _)) => six,
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),

@@ -188,9 +188,10 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Puts on every answer what browsers are to be told.
+/// Refuses requests that could be read in two ways, and puts on every answer what browsers are to be told.
 pub(crate) fn headers(router: Router) -> Router {
-    router.layer(middleware::map_response(async |mut response: Response| {
+    let checked = router.layer(middleware::from_fn(gate::check));
+    checked.layer(middleware::map_response(async |mut response: Response| {
         for (name, value) in HEADERS {
             response.headers_mut().insert(name, HeaderValue::from_static(value));
         }

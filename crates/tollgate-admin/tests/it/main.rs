@@ -3,6 +3,7 @@
 mod access;
 mod console;
 mod exposition;
+mod head;
 mod metrics;
 mod pages;
 mod serving;

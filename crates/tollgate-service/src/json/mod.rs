@@ -34,6 +34,7 @@ mod reply;
 mod routes;
 mod settings;
 
+pub(crate) use node::Node;
 pub use openapi::openapi;
 pub use settings::JsonSettings;
 

@@ -11,7 +11,7 @@ use std::{borrow::Cow, fmt};
 
 /// A value.
 #[derive(Debug)]
-pub(super) enum Node<'a> {
+pub(crate) enum Node<'a> {
     Null,
     Bool(bool),
     /// A whole number that is not negative.
@@ -25,7 +25,7 @@ pub(super) enum Node<'a> {
 
 impl<'a> Node<'a> {
     /// Reads one document.
-    pub(super) fn parse(text: &'a [u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(text)
     }
 

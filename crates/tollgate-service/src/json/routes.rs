@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use std::time::Duration;
 use tollgate::Enter;
-use tollgate_net::{Guard, Tokens};
+use tollgate_net::{Guard, Tokens, check_head};
 use tollgate_rules::nearest;
 
 const PATHS: [&str; 9] = [
@@ -71,6 +71,8 @@ async fn reply<S: Enter + 'static>(
     head: &Parts,
     body: &mut Incoming,
 ) -> Result<Reply, Reply> {
+    check_head(&head.uri, head.version, &head.headers)
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.reason()).reply())?;
     let door = &visit.door;
     let path = head.uri.path();
     match path {

@@ -189,12 +189,12 @@ fn a_draft_is_tried_on_the_requests_that_came() {
     };
     let told = attempt(&wider).json();
     assert_eq!((&told["recorded"]["requests"], &told["recorded"]["of"]), (&json!(5), &json!(5)));
-    assert_eq!(told["now"], json!({ "passed": 3, "delayed": 0, "refused": 2 }));
-    assert_eq!(told["draft"], json!({ "passed": 4, "delayed": 0, "refused": 1 }));
+    assert_eq!(told["now"], json!({ "passed": 3, "delayed": 0, "invalid": 0, "refused": 2 }));
+    assert_eq!(told["draft"], json!({ "passed": 4, "delayed": 0, "invalid": 0, "refused": 1 }));
     let differ = told["differ"].as_array().unwrap();
     assert_eq!(differ.len(), 1);
-    assert_eq!(differ[0]["now"], json!({ "decision": "deny", "rule": "orders/create" }));
-    assert_eq!(differ[0]["draft"], json!({ "decision": "allow", "rule": null }));
+    assert_eq!(differ[0]["now"], json!({ "decision": "deny", "rule": "orders/create", "reason": null }));
+    assert_eq!(differ[0]["draft"], json!({ "decision": "allow", "rule": null, "reason": null }));
     assert_eq!((&differ[0]["method"], &differ[0]["path"]), (&json!("POST"), &json!("/orders/1")));
     assert_eq!(attempt("version: 1\nlimits: 7").status, 422);
     assert_eq!(stage.order("dave"), 429, "nothing was charged or changed");

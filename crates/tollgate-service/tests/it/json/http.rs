@@ -241,3 +241,33 @@ fn above_the_most_at_once_the_answer_is_503() {
         (stage.post("/v1/check", CHECK).status == 200).then_some(())
     });
 }
+
+#[test]
+fn a_head_that_could_be_read_in_two_ways_is_answered_400() {
+    let (stage, _) = memory();
+    let host = "the request's host is malformed";
+    let repeated = "the request has Host, Authorization, Content-Type or Content-Length more than once";
+    for (headers, detail) in [
+        ("", "the request names no host"),
+        ("host: \r\n", host),
+        ("host: a b\r\n", host),
+        ("host: a/../b\r\n", host),
+        ("host: <script>\r\n", host),
+        ("host: [::1\r\n", host),
+        ("host: a,b\r\n", host),
+        ("host: u@a\r\n", host),
+        ("host: a\r\nhost: b\r\n", repeated),
+        ("host: a\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\n", repeated),
+        ("host: a\r\ncontent-type: text/plain\r\n", repeated),
+    ] {
+        for target in ["POST /v1/check", "POST /nowhere", "GET /healthz"] {
+            let mut client = stage.client();
+            let length = CHECK.len();
+            client.send(&format!(
+                "{target} HTTP/1.1\r\n{headers}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{CHECK}"
+            ));
+            let told = client.told().expect("an answer");
+            assert_eq!((told.status, &*told.detail()), (400, detail), "{target} {headers:?}");
+        }
+    }
+}
