@@ -8,6 +8,7 @@
 //!
 //! For tests only: what cannot go on panics, and says why.
 
+mod app;
 mod arrivals;
 mod backstage;
 mod cluster;
@@ -17,6 +18,7 @@ mod directory;
 mod envoy;
 mod eventually;
 mod fuzz;
+mod haproxy;
 mod http;
 mod launch;
 mod migration;
@@ -31,6 +33,7 @@ mod slot;
 mod tls;
 mod upstream;
 
+pub use app::App;
 pub use arrivals::{Answered, Arrival, Arrivals, Difference, Fate, Seen};
 pub use cluster::Cluster;
 pub use connection::Connection;
@@ -38,6 +41,7 @@ pub use database::DatabaseServer;
 pub use envoy::{Envoy, envoy_clients};
 pub use eventually::eventually;
 pub use fuzz::{Fuzz, Random};
+pub use haproxy::Haproxy;
 pub use migration::Migration;
 pub use nginx::{Excess, Logged, Nginx};
 pub use proxy::Proxy;

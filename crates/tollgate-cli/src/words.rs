@@ -16,7 +16,7 @@ pub(crate) fn limit_name<'p>(program: &'p Program, charge: &RuleCharge) -> &'p s
 pub(crate) fn key_values(found: &Found<'_, '_>, charge: &RuleCharge) -> Option<Vec<Option<String>>> {
     match found.key(charge) {
         Keyed::Key(values) => Some(values.iter().map(|value| value.map(str::to_owned)).collect()),
-        Keyed::Skip | Keyed::Deny { .. } => None,
+        Keyed::Skip | Keyed::Deny { .. } | Keyed::Repeated { .. } => None,
     }
 }
 

@@ -1,36 +1,41 @@
 //! What is answered: one body type for everything, so that no answer needs a box for its body.
 //!
 //! A body holds things until it has ended: the slot in the gauges, what the handler put there (a permit), and the line
-//! for the access log. They are let go when the last frame was taken, when the body is dropped half-way, or, for an
-//! upgraded connection, when the tunnel ends. Bytes are counted on the way.
+//! for the access log. They are let go when the last frame was taken or, for an upgraded connection, when the tunnel ends.
+//! If the body is dropped half-way, the client has aborted: the access log is written, and guards are kept while the server
+//! still sends (see `guards`). Bytes are counted on the way.
 //!
 //! Headers that the answer's server sent and nobody here has looked at are with the body too, as lines: whoever writes the answer's head
 //! writes them.
 //!
 //! Nothing is buffered here: a frame is asked of the upstream when the client has room for it.
 
-use crate::{forward::Tunnelled, passed::Passed, serve::Flight, timer::Deadline, upstream::h1::Download};
+use crate::{
+    forward::Tunnelled, guards::Guards, passed::Passed, serve::Flight, timer::Deadline,
+    upstream::h1::Download,
+};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::{
-    any::Any,
     fmt,
+    future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::time::Instant;
 use tollgate::{Bandwidth, PacedBody};
-use tollgate_net::Slot;
+
+/// How much of a response is read for a client that is gone. The connection is closed when there is more: a server that
+/// is sending notices that at once.
+const MOST_DISCARDED: usize = 1 << 20;
 
 /// The body of an answer.
 pub struct Body {
     kind: Kind,
     sent: u64,
     // In the order of letting go: who sees nothing in flight finds nothing held by this process either.
-    held: Vec<Box<dyn Any + Send>>,
-    slot: Option<Slot>,
-    /// Outside the boxes of guards, like the slot: every request has both.
+    guards: Guards,
     flight: Option<Flight>,
     passed: Option<Box<Passed>>,
 }
@@ -49,6 +54,7 @@ struct Stream {
     incoming: hyper::body::Incoming,
     silence: Duration,
     deadline: Deadline,
+    grace: Duration,
 }
 
 impl Stream {
@@ -97,6 +103,13 @@ pub enum BodyError {
     },
 }
 
+impl BodyError {
+    /// Whether the client is to blame, and the server may still be at work.
+    pub(crate) const fn is_by_client(&self) -> bool {
+        matches!(self, Self::Client | Self::ClientTimeout | Self::TooLarge { .. })
+    }
+}
+
 impl Body {
     /// No body.
     #[must_use]
@@ -114,13 +127,13 @@ impl Body {
         Self::of(Kind::Http1(download))
     }
 
-    /// From an HTTP/2 server, which may be silent for so long.
-    pub(crate) fn http2(incoming: hyper::body::Incoming, silence: Duration) -> Self {
+    /// From an HTTP/2 server, which may be silent for so long. If the client aborts, the rest is waited for during `grace`.
+    pub(crate) fn http2(incoming: hyper::body::Incoming, silence: Duration, grace: Duration) -> Self {
         if incoming.is_end_stream() {
             return Self::empty();
         }
         let deadline = Deadline::new(Instant::now() + silence);
-        Self::of(Kind::Http2(Box::new(Stream { incoming, silence, deadline })))
+        Self::of(Kind::Http2(Box::new(Stream { incoming, silence, deadline, grace })))
     }
 
     pub(crate) const fn tunnel(tunnel: Tunnelled) -> Self {
@@ -143,23 +156,29 @@ impl Body {
     }
 
     const fn of(kind: Kind) -> Self {
-        Self { kind, sent: 0, held: Vec::new(), slot: None, flight: None, passed: None }
+        Self { kind, sent: 0, guards: Guards::new(), flight: None, passed: None }
     }
 
-    /// Keeps `guard` until this body has ended or was dropped; on the answer to an upgrade, until the tunnel ends.
+    /// Keeps `guard` until this body has ended; on the answer to an upgrade, until the tunnel ends. If the body is dropped
+    /// before its end, the guard is kept until the server's response has ended or the upstream's `abort_grace` has passed.
     pub fn hold(&mut self, guard: impl Send + 'static) {
         match &self.kind {
             Kind::Tunnel(tunnel) => tunnel.hold(Box::new(guard)),
-            _ => self.held.push(Box::new(guard)),
+            _ => self.guards.hold(guard),
         }
     }
 
-    /// Keeps a place among the requests in flight, like any other guard, but in no box.
-    pub(crate) fn occupy(&mut self, slot: Slot) {
+    /// Keeps all of these as [`hold`](Self::hold) does.
+    pub(crate) fn hold_all(&mut self, guards: Guards) {
         match &self.kind {
-            Kind::Tunnel(tunnel) => tunnel.hold(Box::new(slot)),
-            _ => self.slot = Some(slot),
+            Kind::Tunnel(tunnel) => tunnel.hold(Box::new(guards)),
+            _ => self.guards.extend(guards),
         }
+    }
+
+    /// Reads what is left and throws it away, up to [`MOST_DISCARDED`].
+    pub(crate) async fn discard(mut self) {
+        std::mem::replace(&mut self.kind, Kind::Empty).discard().await;
     }
 
     /// The same body, no faster than `bandwidth` from now on. What it holds stays held.
@@ -186,13 +205,16 @@ impl Body {
         }
     }
 
-    fn end(&mut self) {
-        self.held = Vec::new();
-        self.slot = None;
-        if let Some(mut flight) = self.flight.take() {
-            flight.landed(self.sent);
+    /// Lets go of everything. The client may have aborted the response before its end.
+    fn end(&mut self, is_aborted: bool) {
+        let kind = std::mem::replace(&mut self.kind, Kind::Empty);
+        match kind.grace() {
+            Some(grace) => self.guards.keep_during(kind.discard(), grace),
+            None => self.guards = Guards::new(),
         }
-        self.kind = Kind::Empty;
+        if let Some(mut flight) = self.flight.take() {
+            flight.landed(self.sent, is_aborted);
+        }
     }
 }
 
@@ -207,6 +229,33 @@ impl Kind {
             Self::Http1(download) => download.poll_frame(context),
             Self::Http2(stream) => stream.poll(context),
             Self::Paced(paced) => Pin::new(&mut **paced).poll_frame(context),
+        }
+    }
+
+    /// For how long the server's end is waited for if the client is gone; none if it has ended.
+    fn grace(&self) -> Option<Duration> {
+        match self {
+            Self::Empty | Self::Full(_) | Self::Tunnel(_) => None,
+            Self::Http1(download) => download.grace(),
+            Self::Http2(stream) => (!stream.incoming.is_end_stream()).then_some(stream.grace),
+            Self::Paced(paced) => paced.get_ref().0.grace(),
+        }
+    }
+
+    async fn discard(self) {
+        let mut kind = self;
+        if let Self::Paced(paced) = kind {
+            kind = paced.into_inner().0;
+        }
+        match &mut kind {
+            Self::Http1(download) => download.discard(),
+            Self::Http2(stream) => stream.silence = stream.grace,
+            _ => {}
+        }
+        let mut left = MOST_DISCARDED;
+        while let Some(Ok(frame)) = poll_fn(|context| kind.poll(context)).await {
+            let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+            left = rest;
         }
     }
 
@@ -264,10 +313,10 @@ impl HttpBody for Body {
             Some(Ok(frame)) => {
                 self.sent += frame.data_ref().map_or(0, Bytes::len) as u64;
                 if self.kind.ended() {
-                    self.end();
+                    self.end(false);
                 }
             }
-            Some(Err(_)) | None => self.end(),
+            Some(Err(_)) | None => self.end(false),
         }
         Poll::Ready(frame)
     }
@@ -283,8 +332,8 @@ impl HttpBody for Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        if self.flight.is_some() {
-            self.end();
+        if self.flight.is_some() || !self.guards.is_empty() {
+            self.end(!self.kind.ended());
         }
     }
 }

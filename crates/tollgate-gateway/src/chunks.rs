@@ -1,13 +1,14 @@
 //! The chunked framing of HTTP/1.1, read strictly: where data is, and where it ends.
 //!
-//! One machine for both directions: it reads what upstreams answer and what clients send. Strict means: sizes are hexadecimal digits and no more than 15 of them; every line ends in CR LF, and neither
-//! stands alone; extensions are skipped, but short and without control characters; trailers are bounded. What one end
-//! reads differently than another is how requests are smuggled.
+//! One state machine for both directions: it reads responses of upstreams and requests of clients. Strict means: a size
+//! has 1 to 15 hexadecimal digits; every line ends in CR LF, and neither stands alone; extensions follow the grammar of
+//! RFC 9112, 7.1.1, are at most 256 bytes a line, and are dropped; trailers are bounded. Two ends that read the same bytes
+//! differently are how requests are smuggled.
 
 use crate::forward::may_trail;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Extensions of one chunk's line.
+/// Longest extensions of one chunk, in bytes.
 const LONGEST_EXTENSION: u16 = 256;
 /// All trailers together.
 const LONGEST_TRAILERS: u32 = 8 << 10;
@@ -27,6 +28,7 @@ enum State {
     Extension {
         value: u64,
         length: u16,
+        at: Extension,
     },
     SizeLf {
         value: u64,
@@ -48,6 +50,74 @@ enum State {
     },
     EndLf,
     End,
+}
+
+/// Position in the extensions of a chunk: `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extension {
+    /// Blanks after the size or a value: only a further extension may follow.
+    BeforeSemicolon,
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Token,
+    Quoted,
+    /// After a backslash in a quoted string.
+    Escaped,
+    /// Right after the closing quote.
+    AfterQuoted,
+}
+
+impl Extension {
+    /// Takes one byte other than CR; none if the grammar has no such byte here.
+    const fn next(self, byte: u8) -> Option<Self> {
+        Some(match (self, byte) {
+            (Self::Quoted, b'"') => Self::AfterQuoted,
+            (Self::Quoted, b'\\') => Self::Escaped,
+            (Self::Quoted | Self::Escaped, b'\t' | b' '..=b'~' | 0x80..) => Self::Quoted,
+            (Self::BeforeName, b' ' | b'\t') => Self::BeforeName,
+            (Self::BeforeName | Self::Name, _) if is_token(byte) => Self::Name,
+            (Self::Name | Self::AfterName, b' ' | b'\t') => Self::AfterName,
+            (Self::Name | Self::AfterName, b'=') => Self::BeforeValue,
+            (Self::BeforeValue, b' ' | b'\t') => Self::BeforeValue,
+            (Self::BeforeValue, b'"') => Self::Quoted,
+            (Self::BeforeValue | Self::Token, _) if is_token(byte) => Self::Token,
+            (Self::Token | Self::AfterQuoted | Self::BeforeSemicolon, b' ' | b'\t') => Self::BeforeSemicolon,
+            (
+                Self::Name | Self::AfterName | Self::Token | Self::AfterQuoted | Self::BeforeSemicolon,
+                b';',
+            ) => Self::BeforeName,
+            _ => return None,
+        })
+    }
+
+    /// Whether the line may end here.
+    const fn is_complete(self) -> bool {
+        matches!(self, Self::Name | Self::Token | Self::AfterQuoted)
+    }
+}
+
+/// Whether `byte` may be part of a token (RFC 9110, 5.6.2).
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
 }
 
 /// What the first bytes of the input are.
@@ -98,14 +168,14 @@ impl Chunks {
                     let digit = char::from(byte).to_digit(16).ok_or(Broken)?;
                     State::Size { value: value << 4 | u64::from(digit), digits: digits + 1 }
                 }
-                (State::Size { value, digits: 1.. }, b';') => State::Extension { value, length: 0 },
-                (State::Size { value, digits: 1.. } | State::Extension { value, .. }, b'\r') => {
-                    State::SizeLf { value }
+                (State::Size { value, digits: 1.. }, b'\r') => State::SizeLf { value },
+                (State::Size { value, digits: 1.. }, _) => {
+                    let at = Extension::BeforeSemicolon.next(byte).ok_or(Broken)?;
+                    State::Extension { value, length: 1, at }
                 }
-                (State::Extension { value, length }, b'\t' | b' '..=b'~' | 0x80..)
-                    if length < LONGEST_EXTENSION =>
-                {
-                    State::Extension { value, length: length + 1 }
+                (State::Extension { value, at, .. }, b'\r') if at.is_complete() => State::SizeLf { value },
+                (State::Extension { value, length, at }, _) if length < LONGEST_EXTENSION => {
+                    State::Extension { value, length: length + 1, at: at.next(byte).ok_or(Broken)? }
                 }
                 (State::SizeLf { value: 0 }, b'\n') => State::LineStart { length: 0 },
                 (State::SizeLf { value }, b'\n') => State::Data { left: value },
@@ -140,6 +210,18 @@ impl Chunks {
         }
         Ok(Piece::Trailers(input.len()))
     }
+}
+
+/// Whether the framing of the first bytes of a body is well formed, as far as they go.
+pub(crate) fn check_start(mut input: &[u8]) -> Result<(), Broken> {
+    let mut chunks = Chunks::new();
+    while !input.is_empty() {
+        match chunks.next(input)? {
+            Piece::Framing(n) | Piece::Data(n) | Piece::Trailers(n) => input = &input[n..],
+            Piece::End(_) => break,
+        }
+    }
+    Ok(())
 }
 
 /// Trailers with the empty line that ends them, those that may be; none if there is no more than that.
@@ -234,5 +316,81 @@ mod tests {
         }
         assert!(read(&[b"5;".as_slice(), &[b'x'; 300]].concat(), 100).is_err());
         assert!(read(&[b"0\r\na:".as_slice(), &[b'x'; 9000]].concat(), 100).is_err());
+    }
+
+    /// Whether a chunk of five bytes with these bytes after its size is read, whole and byte by byte alike.
+    fn is_read(extensions: &[u8]) -> bool {
+        let input = [b"5", extensions, b"\r\nhello\r\n0\r\n\r\n"].concat();
+        let read: Vec<_> =
+            [1, 2, 3, input.len()].map(|cut| read(&input, cut).is_ok_and(|read| read.0 == b"hello")).into();
+        assert!(read.windows(2).all(|pair| pair[0] == pair[1]), "{}: {read:?}", extensions.escape_ascii());
+        read[0]
+    }
+
+    #[test]
+    fn well_formed_extensions_are_skipped() {
+        let cases: [&[u8]; 13] = [
+            b"",
+            b";a",
+            b";a;b",
+            b";a=b",
+            b" ; a = b",
+            b"\t;\ta\t=\tb\t;c",
+            b";a ;b",
+            b";a=\"\"",
+            b";a=\"b c;=\xe4\t\"",
+            b";a=\"\\\"\\\\\" ;b=\"\"",
+            b";!#$%&'*+-.^_`|~09AZaz=1",
+            b";a=b;c=\"d\";e",
+            b";a=\"b\";c",
+        ];
+        for case in cases {
+            assert!(is_read(case), "{}", case.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn malformed_extensions_are_refused() {
+        let cases: [&[u8]; 26] = [
+            b";",
+            b"; ",
+            b" ",
+            b";;a",
+            b";a;",
+            b";a=",
+            b";a= ",
+            b";=b",
+            b";a ",
+            b";a=b ",
+            b";a=\"b\" ",
+            b";a b",
+            b";a=b c",
+            b";a=b=c",
+            b";a=\"b",
+            b";a=\"b\"c",
+            b";a=b\"c\"",
+            b";a=\"b\\\"",
+            b";a,b",
+            b";\xe4",
+            b";a=\xe4",
+            b";a=\"\x01\"",
+            b";a=\"\x7f\"",
+            b";a=\"\\\0\"",
+            b";a=\"\r\n\"",
+            b" a",
+        ];
+        for case in cases {
+            assert!(!is_read(case), "{}", case.escape_ascii());
+        }
+        for byte in (0..=b' ').chain([b'\n', b'\r', 0x7f]) {
+            assert!(!is_read(&[b';', b'a', byte, b'b']), "{byte}");
+        }
+    }
+
+    #[test]
+    fn extensions_have_a_size() {
+        let quoted = |length: usize| [b";a=\"", &vec![b'x'; length][..], b"\""].concat();
+        assert!(is_read(&quoted(251)));
+        assert!(!is_read(&quoted(252)));
     }
 }

@@ -3,6 +3,7 @@
 //! The address of the connection is a fact; the address in `X-Forwarded-For` is a claim. Whose claims are believed is the
 //! handler's to say (`tollgate_http::TrustedProxies`), and what it came to is kept here.
 
+use crate::interim::InterimSender;
 use http::HeaderValue;
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,6 +41,8 @@ pub struct ClientInfo {
     pub trusted: bool,
     /// The peer's address as a header value, written once a connection.
     pub(crate) peer_text: HeaderValue,
+    /// Takes interim responses to this request, where the client understands them.
+    pub(crate) interim: Option<InterimSender>,
 }
 
 impl ClientInfo {
@@ -50,6 +53,6 @@ impl ClientInfo {
         // An address is made of digits, letters, dots and colons; an IPv6 zone is not part of it.
         let peer_text = HeaderValue::try_from(client_ip.to_string())
             .unwrap_or_else(|_| HeaderValue::from_static("unknown"));
-        Self { peer, client_ip, scheme, trusted: false, peer_text }
+        Self { peer, client_ip, scheme, trusted: false, peer_text, interim: None }
     }
 }

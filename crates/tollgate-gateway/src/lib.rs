@@ -17,6 +17,8 @@ mod client;
 mod door;
 mod error;
 mod forward;
+mod guards;
+mod interim;
 mod outgoing;
 mod passed;
 mod request;

@@ -3,8 +3,9 @@
 //! It ends in an error where the client sends more than allowed, or nothing for too long while somebody waits for it. The
 //! timer is made when a frame is waited for, so that a body that is there at once costs none.
 
-use crate::{body::BodyError, serve::Inlet};
+use crate::{body::BodyError, forward::may_trail, serve::Inlet};
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::{
@@ -18,6 +19,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Sleep;
+use tollgate_rules::NamedHeaders;
 
 /// The body of a request. Most have none, and the request is moved from hand to hand: so what there is of one is in a box.
 pub struct RequestBody(Option<Box<Flow>>);
@@ -30,6 +32,8 @@ struct Flow {
     waiting: Option<Pin<Box<Sleep>>>,
     /// Who sends the body on tells here that it goes on.
     progress: Option<Arc<AtomicU64>>,
+    /// Headers that must not come as trailers.
+    guarded: Option<Arc<NamedHeaders>>,
 }
 
 enum Kind {
@@ -72,8 +76,23 @@ impl RequestBody {
         flow.map_or_else(Arc::default, |flow| flow.progress.get_or_insert_default().clone())
     }
 
+    /// Drops trailers that would add a header that rules depend on.
+    pub(crate) fn guard_trailers(&mut self, named: &Arc<NamedHeaders>) {
+        if let Some(flow) = &mut self.0 {
+            flow.guarded = Some(named.clone());
+        }
+    }
+
     fn of(kind: Kind, limit: u64, patience: Duration) -> Self {
-        Self(Some(Box::new(Flow { kind, limit, left: limit, patience, waiting: None, progress: None })))
+        Self(Some(Box::new(Flow {
+            kind,
+            limit,
+            left: limit,
+            patience,
+            waiting: None,
+            progress: None,
+            guarded: None,
+        })))
     }
 }
 
@@ -101,8 +120,11 @@ impl Flow {
                 self.kind = Kind::Gone;
                 Poll::Ready(Some(Err(BodyError::Client)))
             }
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
                 self.waiting = None;
+                if let Some(trailers) = frame.trailers_mut() {
+                    keep_harmless(trailers, self.guarded.as_deref());
+                }
                 if let Some(progress) = &self.progress {
                     progress.fetch_add(1, Relaxed);
                 }
@@ -121,6 +143,19 @@ impl Flow {
                 }
             }
         }
+    }
+}
+
+/// Leaves only trailers that no server could take for a header that is set or looked at here.
+fn keep_harmless(trailers: &mut HeaderMap, guarded: Option<&NamedHeaders>) {
+    let is_harmful = |name: &&HeaderName| {
+        !may_trail(name)
+            || name.as_str().contains('_')
+            || guarded.is_some_and(|guarded| guarded.contains(name))
+    };
+    let harmful: Vec<_> = trailers.keys().filter(is_harmful).cloned().collect();
+    for name in harmful {
+        trailers.remove(name);
     }
 }
 

@@ -63,10 +63,10 @@ pub use mistake::{Mistake, Mistakes};
 pub use model::RuleFile;
 pub use nearest::nearest;
 pub use program::{
-    ChargeId, ChargedLimit, Found, InlineLimit, Program, RouteId, RuleCharge, RuleEntry, RuleId,
+    ChargeId, ChargedLimit, Found, InlineLimit, Invalid, NamedHeaders, Program, RouteId, RuleCharge,
+    RuleEntry, RuleId,
 };
 pub use quantity::{Problem, Quantity, QuantityError, parse_duration, parse_rate, parse_size};
-pub use reading::normal_path;
+pub use reading::{PathError, decode_path, encode_path};
 pub use request::Request;
-pub use rewrite::rewrite;
 pub use schema::{json_schema, reference};

@@ -38,7 +38,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tollgate::MemoryStore;
-use tollgate_net::{Drain, DrainTimes, Phase, stop_on_signals};
+use tollgate_net::{Drain, DrainTimes, Phase, ReloadRequests, stop_on_signals};
 use traffic::Traffic;
 use upstream::Upstream;
 
@@ -69,7 +69,14 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let rules = RulesOnDisk::write(&text)?;
     let (patterns, domains) = (Vec::new(), Vec::new());
     let watched = Watched { path: rules.path().to_owned(), text: text.clone(), patterns, domains };
-    let options = Options { watched: Some(watched), book: None, workers: WORKERS, metrics: Metrics::Kept };
+    let options = Options {
+        watched: Some(watched),
+        book: None,
+        workers: WORKERS,
+        // SIGHUP ends the demo, which belongs to its terminal.
+        reload: ReloadRequests::never(),
+        metrics: Metrics::Kept,
+    };
     let store = Arc::new(MemoryStore::new());
     let opened = Opened::open(store, file::parse(&text)?, options, drain.clone()).await?;
     let at = |name| opened.addresses().iter().find(|(door, _)| *door == name).map(|(_, address)| *address);

@@ -117,6 +117,7 @@ fn reason(why: &Why) -> String {
     match why {
         Why::Limit { .. } => "there is no room".to_owned(),
         Why::Missing(attribute) => format!("{attribute} is missing"),
+        Why::Repeated(attribute) => format!("{attribute} is given more than once"),
         Why::Length => "it does not tell the length of its body".to_owned(),
         Why::Store(error) => error.to_string(),
     }

@@ -188,7 +188,7 @@ fn words_and_certificates_are_asked_for_and_followed() {
 
     // Half of a pair.
     fs::copy(&new.certificate, &cert).unwrap();
-    opened.says("the certificate stays as it was");
+    opened.says("certificate not reloaded; the previous one stays in use");
     assert_eq!(ask(&old, "sesame-sesame-sesame"), "200 by 2");
     install(&new);
     eventually("the new certificate", || (ask(&new, "sesame-sesame-sesame") == "200 by 2").then_some(()));

@@ -1,5 +1,6 @@
 //! A running `tollgate serve` with whatever listeners its file names.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader},
@@ -73,8 +74,16 @@ impl Opened {
 
     /// SIGTERM.
     pub(crate) fn stop(&self) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
+    }
+
+    /// SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub(crate) fn ended(&mut self) -> ExitStatus {

@@ -148,6 +148,9 @@ fn settings(upstream: &model::Upstream) -> UpstreamSettings {
     UpstreamSettings {
         connect_timeout: upstream.connect_timeout,
         timeout: upstream.timeout,
+        idle_timeout: upstream.idle_timeout,
+        abort_grace: upstream.abort_grace,
+        tunnel_timeout: upstream.tunnel_timeout,
         health,
         ..UpstreamSettings::new(upstream.name.as_str(), upstream.servers.iter().map(server).collect())
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tollgate::{Enter, Status};
 use tollgate_http::{HeaderStyle, is_grpc, problem};
 use tollgate_rules::{
-    RuleId, Ruling,
+    Invalid, RuleId, Ruling,
     enforce::Why,
     model::{Attribute, Excess, Reply},
 };
@@ -76,6 +76,10 @@ impl<S: Enter> Active<S> {
                 let detail = format!("the request has no {}", named(attribute));
                 return problem(StatusCode::BAD_REQUEST, "Incomplete request", &detail).map(Body::full);
             }
+            Why::Repeated(attribute) => {
+                let detail = format!("the request has {} more than once", named(attribute));
+                return problem(StatusCode::BAD_REQUEST, "Ambiguous request", &detail).map(Body::full);
+            }
             Why::Length => {
                 let detail = "the request must tell the length of its body in Content-Length";
                 return problem(StatusCode::LENGTH_REQUIRED, "Length required", detail).map(Body::full);
@@ -95,6 +99,15 @@ impl<S: Enter> Active<S> {
     /// There is more to do than the gateway is allowed to.
     pub(super) fn overloaded(&self, request: &HeaderMap) -> Response<Body> {
         self.refusal.reduced_capacity(request, Some(SOON)).map(Body::full)
+    }
+
+    /// The request can be read in more than one way.
+    pub(super) fn invalid(invalid: &Invalid) -> Response<Body> {
+        let detail = match invalid {
+            Invalid::Repeated(attribute) => format!("the request has {} more than once", named(attribute)),
+            other => other.to_string(),
+        };
+        problem(StatusCode::BAD_REQUEST, "Ambiguous request", &detail).map(Body::full)
     }
 
     /// Nothing in the file takes the request.

@@ -17,12 +17,13 @@ pub use trace::{Span, Tracer};
 
 use crate::{
     forward::{self, forward_lines},
+    guards::Guards,
     {Body, ClientInfo, Handler, RequestBody, Upstream},
 };
 use active::Active;
 use arc_swap::ArcSwap;
 use hold::Holding;
-use http::{HeaderMap, Request, Response, uri::PathAndQuery};
+use http::{HeaderMap, HeaderName, Request, Response, uri::PathAndQuery};
 use http_body::Body as _;
 use std::{
     borrow::Cow,
@@ -34,7 +35,7 @@ use tokio::runtime::Handle;
 use tollgate::{Bandwidth, Enter};
 use tollgate_net::Ceiling;
 use tollgate_rules::{
-    Edition, RouteId, Ruling,
+    Edition, Invalid, NamedHeaders, RouteId, Ruling,
     enforce::{self, Outcome},
 };
 use trace::Trace;
@@ -126,6 +127,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
             let Some(slot) = self.inner.in_flight.enter() else {
                 return active.counted(active.overloaded(request.headers()), None, begun, trace);
             };
+            let mut guards = Guards::from(slot);
             client.client_ip = active.proxies.client(client.peer.ip(), request.headers());
             client.trusted = active.proxies.trusts(client.peer.ip());
 
@@ -133,8 +135,15 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 trace.asked_by(client.client_ip);
             }
 
-            let Some(mut verdict) = decide(&active, &request, &client).await else {
-                return active.counted(Active::<S>::no_route(), None, begun, trace);
+            guard_named_headers(&mut request, active.edition.program().named_headers());
+            let mut verdict = match decide(&active, &request, &client).await {
+                Ok(verdict) => verdict,
+                Err(Undecided::NoRoute) => {
+                    return active.counted(Active::<S>::no_route(), None, begun, trace);
+                }
+                Err(Undecided::Invalid(invalid)) => {
+                    return active.counted(Active::<S>::invalid(&invalid), None, begun, trace);
+                }
             };
             if let Some(trace) = &mut trace {
                 trace.ruled(&active, verdict.route, &verdict.ruling.outcome);
@@ -147,7 +156,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                     None => {
                         let refused = active.refuse(request.headers(), &verdict.ruling, *by, why);
                         let mut response = active.counted(refused, Some(verdict.route), begun, trace);
-                        response.body_mut().occupy(slot);
+                        response.body_mut().hold_all(guards);
                         return response;
                     }
                 },
@@ -157,11 +166,13 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
             }
             // Slots are renewed from here on: a server may take longer to answer than they are held for.
             let permits = std::mem::take(&mut verdict.ruling.permits);
-            let holding = (!permits.is_empty()).then(|| Holding::new(permits));
+            if !permits.is_empty() {
+                guards.hold(Holding::new(permits));
+            }
             // A clock is read where it may tell something new.
             let waited = matches!(verdict.ruling.outcome, Outcome::Pass { waited } if !waited.is_zero());
             let asked = if waited { Instant::now() } else { begun };
-            let forwarded = forward_lines(request, &client, &active.upstreams[upstream]).await;
+            let forwarded = forward_lines(request, &client, &active.upstreams[upstream], &mut guards).await;
             let answered = Instant::now();
             let mut response = match forwarded {
                 Ok(response) => response,
@@ -183,12 +194,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
             if let Some(bandwidth) = verdict.bandwidth {
                 response = response.map(|body| body.pace(bandwidth));
             }
-            let body = response.body_mut();
-            // Let go in this order, and all of it before the request is counted as over.
-            if let Some(holding) = holding {
-                body.hold(holding);
-            }
-            body.occupy(slot);
+            response.body_mut().hold_all(guards);
             response
         }
     }
@@ -212,12 +218,18 @@ impl<S: Enter> Active<S> {
     }
 }
 
-/// Asks the rules; `None` where no route takes the request.
+/// Why no rule was asked.
+enum Undecided {
+    NoRoute,
+    Invalid(Invalid),
+}
+
+/// Asks the rules.
 async fn decide<S: Enter>(
     active: &Active<S>,
     request: &Request<RequestBody>,
     client: &ClientInfo,
-) -> Option<Verdict<S::Permit>> {
+) -> Result<Verdict<S::Permit>, Undecided> {
     let edition = &active.edition;
     let uri = request.uri();
     let seen = tollgate_rules::Request {
@@ -230,7 +242,10 @@ async fn decide<S: Enter>(
         at: if edition.program().asks_time() { now() } else { 0 },
     };
     let found = edition.program().find(&seen);
-    let route = found.route()?;
+    if let Some(invalid) = found.invalid() {
+        return Err(Undecided::Invalid(invalid.clone()));
+    }
+    let route = found.route().ok_or(Undecided::NoRoute)?;
     let body = if request.body().is_end_stream() || has_length(request.headers()) {
         enforce::Body::Known
     } else {
@@ -248,7 +263,21 @@ async fn decide<S: Enter>(
         other => Some(other.into_owned()),
     });
     let bandwidth = active.slowest(&found);
-    Some(Verdict { ruling, route, path, bandwidth })
+    Ok(Verdict { ruling, route, path, bandwidth })
+}
+
+/// Takes out headers that servers may take for those that rules depend on, and keeps the body's trailers from adding any.
+fn guard_named_headers(request: &mut Request<RequestBody>, named: &Arc<NamedHeaders>) {
+    request.body_mut().guard_trailers(named);
+    let has_underscore = |name: &&HeaderName| name.as_str().contains('_');
+    if request.headers().keys().find(has_underscore).is_none() {
+        return;
+    }
+    let is_lookalike = |name: &&HeaderName| has_underscore(name) && named.resembles(name);
+    let lookalikes: Vec<_> = request.headers().keys().filter(is_lookalike).cloned().collect();
+    for name in lookalikes {
+        request.headers_mut().remove(name);
+    }
 }
 
 fn rewrite(request: &mut Request<RequestBody>, path: &str) {

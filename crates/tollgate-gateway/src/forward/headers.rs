@@ -78,6 +78,8 @@ struct Found {
     x_forwarded_for: bool,
     x_forwarded_proto: bool,
     x_forwarded_host: bool,
+    /// Some name has an underscore.
+    underscore: bool,
 }
 
 impl Found {
@@ -98,6 +100,7 @@ impl Found {
                     "x-forwarded-for" => found.x_forwarded_for = true,
                     "x-forwarded-proto" => found.x_forwarded_proto = true,
                     "x-forwarded-host" => found.x_forwarded_host = true,
+                    name if name.contains('_') => found.underscore = true,
                     _ => {}
                 },
             }
@@ -131,8 +134,32 @@ pub(super) fn request(request: &mut Request<RequestBody>, client: &ClientInfo) -
             headers.remove(name);
         }
     }
+    if found.underscore {
+        remove_lookalikes(headers);
+    }
     let told = forwarded(headers, &found, client);
     Hop { upgrade, trailers, told }
+}
+
+/// Takes out headers that an underscore makes equal to one that is set here: CGI and WSGI servers take `X_Forwarded_For`
+/// for `X-Forwarded-For`.
+fn remove_lookalikes(headers: &mut HeaderMap) {
+    const SET: [&str; 6] = [
+        "content-length",
+        "content-type",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "x-real-ip",
+    ];
+    let is_lookalike = |name: &&HeaderName| {
+        let dashed = name.as_str().replace('_', "-");
+        dashed != name.as_str() && (SET.contains(&&*dashed) || dashed.starts_with("x-forwarded-"))
+    };
+    let lookalikes: Vec<_> = headers.keys().filter(is_lookalike).cloned().collect();
+    for name in lookalikes {
+        headers.remove(name);
+    }
 }
 
 /// Takes out `Connection`, what it names, and `Upgrade`; says whether an upgrade is asked for, and then leaves that.
@@ -262,7 +289,10 @@ pub(crate) fn may_trail(name: &HeaderName) -> bool {
             | header::AUTHORIZATION
             | header::SET_COOKIE
             | header::COOKIE
-    ) && !matches!(name.as_str(), "keep-alive" | "proxy-connection")
+            | header::FORWARDED
+            | header::PROXY_AUTHORIZATION
+    ) && !matches!(name.as_str(), "keep-alive" | "proxy-connection" | "x-real-ip")
+        && !name.as_str().starts_with("x-forwarded-")
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! The client's `Host` is kept. No `Via` is written: the gateway stands for the servers behind it, as nginx does, and
 //! loops show in `X-Forwarded-For`.
 //!
-//! A request is sent a second time only if not a byte of the first try went out: the connection could not be made, or one
-//! that was kept turned out to be closed before anything was written to it. Whatever else fails is told to the client,
-//! who knows whether the request may be repeated.
+//! A request is sent a second time in two cases. Not a byte of the first attempt was sent: the connection could not be made,
+//! or a pooled one turned out to be closed before anything was written to it. Or it is a GET, HEAD or OPTIONS without a
+//! body, and the server closed a pooled connection before any byte of the response; this is tried once more, on a new
+//! connection. Every other failure is reported to the client, who knows whether the request may be repeated.
 
 mod headers;
 mod tunnel;
@@ -17,9 +18,11 @@ use crate::{
     body::Body,
     client::ClientInfo,
     error::ForwardError,
+    guards::Guards,
+    interim::InterimSender,
     request::RequestBody,
     upstream::{
-        Upstream,
+        Upstream, UpstreamSettings,
         connect::{ConnectError, Offer},
         h1::{Answer, Connection, Failed, Outbound, exchange},
         h2::Sender,
@@ -29,8 +32,9 @@ use crate::{
 use http::{
     HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts, uri::PathAndQuery,
 };
+use hyper::{body::Incoming, client::conn::TrySendError};
 use std::{
-    pin::pin,
+    pin::Pin,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -49,7 +53,7 @@ pub async fn forward(
     client: &ClientInfo,
     upstream: &Upstream,
 ) -> Result<Response<Body>, ForwardError> {
-    forward_lines(request, client, upstream).await.map(unpacked)
+    forward_lines(request, client, upstream, &mut Guards::new()).await.map(unpacked)
 }
 
 /// An answer with all its headers in the map.
@@ -60,7 +64,8 @@ pub(crate) fn unpacked(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// As [`forward`], with headers that nobody here looks at left as lines. Those that tell of limits are in the map.
+/// As [`forward`], with headers that nobody here looks at left as lines. Those that tell of limits are in the map. If the
+/// future is dropped while a server works on the request, `guards` are kept for as long as that takes.
 #[expect(
     clippy::manual_async_fn,
     reason = "a request is large, and an async fn moves what it is given once more"
@@ -69,6 +74,7 @@ pub(crate) fn forward_lines(
     mut request: Request<RequestBody>,
     client: &ClientInfo,
     upstream: &Upstream,
+    guards: &mut Guards,
 ) -> impl Future<Output = Result<Response<Body>, ForwardError>> + Send {
     async move {
         if request.method() == Method::CONNECT {
@@ -80,8 +86,9 @@ pub(crate) fn forward_lines(
         let (mut parts, body) = request.into_parts();
         let uri = std::mem::take(&mut parts.uri);
         let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
-        let mut sending =
-            Sending { parts, target, told: hop.told, body: Some(body), trailers: hop.trailers, tunnel };
+        let headers::Hop { told, trailers, .. } = hop;
+        let interim = client.interim.as_ref();
+        let mut sending = Sending { parts, target, told, body: Some(body), trailers, tunnel, interim };
         let offer = if sending.tunnel.is_some() { Offer::Http1 } else { Offer::Both };
         let (mut tried, mut unsent, mut last) = (Vec::new(), 0, None);
         loop {
@@ -92,8 +99,12 @@ pub(crate) fn forward_lines(
             let line =
                 if unsent == 0 { server.line(offer).await } else { Box::pin(server.fresh(offer)).await };
             let sent = match line {
-                Ok(Line::Http1(connection)) => sending.http1(connection, server, upstream.timeout()).await,
-                Ok(Line::Http2(sender)) => Box::pin(sending.http2(sender, server, upstream.timeout())).await,
+                Ok(Line::Http1(connection)) => {
+                    sending.http1(connection, server, upstream.settings(), guards).await
+                }
+                Ok(Line::Http2(sender)) => {
+                    Box::pin(sending.http2(sender, server, upstream.timeout(), guards)).await
+                }
                 // Another server may do it; that this one does not says nothing of its health.
                 Err(ConnectError::NoUpgrades) => {
                     tried.push(index);
@@ -130,6 +141,7 @@ struct Sending<'a> {
     /// The client takes trailers.
     trailers: bool,
     tunnel: Option<Tunnel>,
+    interim: Option<&'a InterimSender>,
 }
 
 enum Unsent {
@@ -143,19 +155,23 @@ impl Sending<'_> {
         &mut self,
         connection: Box<Connection>,
         server: &Arc<Server>,
-        timeout: Duration,
+        settings: &UpstreamSettings,
+        guards: &mut Guards,
     ) -> Result<Response<Body>, Unsent> {
         // HTTP/1.0 clients need not say which host they mean.
         if host(&self.parts.headers).is_none() {
             self.parts.headers.insert(header::HOST, server.url.host_header.clone());
         }
         let (method, headers) = (&self.parts.method, &self.parts.headers);
-        let outbound = Outbound { method, target: self.target, headers, told: Some(&self.told) };
+        let (target, interim) = (self.target, self.interim);
+        let outbound = Outbound { method, target, headers, told: Some(&self.told), interim };
         let body = self.body.take().unwrap_or_else(RequestBody::empty);
-        match exchange(connection, outbound, body, server, timeout).await {
+        match exchange(connection, outbound, body, server, settings.timeout, guards).await {
             Ok(Answer::Response(response)) => Ok(response),
             Ok(Answer::Switched(head, stream, ahead)) => match self.tunnel.take() {
-                Some(tunnel) => Ok(head.map(|()| Body::tunnel(tunnel.open(stream, ahead)))),
+                Some(tunnel) => {
+                    Ok(head.map(|()| Body::tunnel(tunnel.open(stream, ahead, settings.tunnel_timeout))))
+                }
                 None => Err(Unsent::Failed(protocol(server, "switched protocols unasked"))),
             },
             Err(Failed::Unsent(body)) => {
@@ -173,25 +189,28 @@ impl Sending<'_> {
         mut sender: Sender,
         server: &Arc<Server>,
         timeout: Duration,
+        guards: &mut Guards,
     ) -> Result<Response<Body>, Unsent> {
         let mut body = self.body.take().unwrap_or_else(RequestBody::empty);
         let progress = body.progress();
         let request = self.http2_request(server, body).map_err(Unsent::Failed)?;
-        let mut answer = pin!(sender.try_send_request(request));
+        let grace = server.abort_grace();
+        let mut pending = Pending { answer: Some(Box::pin(sender.try_send_request(request))), guards, grace };
         // While the body goes, the server's time to answer does not run.
         let answer = loop {
             let before = progress.load(Relaxed);
-            let answer = tokio::time::timeout(timeout, answer.as_mut()).await;
+            let answer = tokio::time::timeout(timeout, pending.answer()).await;
             if answer.is_ok() || progress.load(Relaxed) == before {
                 break answer;
             }
         };
+        pending.answer = None;
         match answer {
             Ok(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
                 head.version = http::Version::HTTP_11;
                 headers::response_from_http2(&mut head.headers);
-                Ok(Response::from_parts(head, Body::http2(body, timeout)))
+                Ok(Response::from_parts(head, Body::http2(body, timeout, grace)))
             }
             Ok(Err(mut error)) => match error.take_message() {
                 Some(request) => {
@@ -231,6 +250,40 @@ impl Sending<'_> {
         *request.version_mut() = http::Version::HTTP_2;
         *request.headers_mut() = headers;
         Ok(request)
+    }
+}
+
+/// A request over HTTP/2 until its response begins.
+struct Pending<'a, A: Future<Output = Http2Answer> + Send + 'static> {
+    /// Taken out when it has ended.
+    answer: Option<Pin<Box<A>>>,
+    guards: &'a mut Guards,
+    grace: Duration,
+}
+
+type Http2Answer = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
+
+impl<A: Future<Output = Http2Answer> + Send + 'static> Pending<'_, A> {
+    async fn answer(&mut self) -> Http2Answer {
+        match &mut self.answer {
+            Some(answer) => answer.await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl<A: Future<Output = Http2Answer> + Send + 'static> Drop for Pending<'_, A> {
+    /// The client aborted the request. The stream stays open, since a reset would end the response but not the work. A
+    /// stream that fails now, because the request is incomplete, does not tell when the server is done.
+    fn drop(&mut self) {
+        let (Some(answer), grace) = (self.answer.take(), self.grace) else { return };
+        let discarded = async move {
+            match answer.await {
+                Ok(response) => Body::http2(response.into_body(), grace, grace).discard().await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        self.guards.keep_during(discarded, grace);
     }
 }
 

@@ -1,7 +1,13 @@
-//! After a switch of protocols: bytes both ways until both ends are done.
+//! After a switch of protocols (101): copies bytes in both directions until the tunnel ends.
 //!
-//! The tunnel is a task of its own, since the client's connection ends as HTTP with the answer. What the answer was to
-//! hold until its end (a permit, the slot in the gauges) is held by the tunnel instead.
+//! The tunnel is a task of its own, since the client's connection ends as HTTP with the response. Whatever the response
+//! would hold until its end (permits, the slot among the requests in flight) is held by the tunnel instead.
+//!
+//! When one side closes or fails, everything read from it is passed on and the other side is shut down. The remaining
+//! direction may then finish: the tunnel ends once no byte has moved for [`CLOSE_TIMEOUT`]. So a side that keeps its socket
+//! open holds nothing for longer. A tunnel without a byte in either direction for the upstream's `tunnel_timeout` ends too.
+//!
+//! Memory: one buffer of 8 KiB for each direction.
 
 use crate::{
     request::RequestBody,
@@ -12,12 +18,25 @@ use bytes::BytesMut;
 use http::Request;
 use std::{
     any::Any,
-    sync::{Arc, Mutex, PoisonError},
+    io,
+    pin::pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 use tokio::{
-    io::{AsyncWriteExt, copy_bidirectional},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split},
     sync::oneshot,
+    time::{Instant, sleep_until},
 };
+
+/// How long the remaining direction of a tunnel may be idle after the other one has ended.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes copied at once in each direction.
+const BUFFER: usize = 8 << 10;
 
 type Guards = Vec<Box<dyn Any + Send>>;
 
@@ -38,20 +57,84 @@ impl Tunnel {
         Self { client: switching.and_then(|switching| switching.take()) }
     }
 
-    pub(super) fn open(self, mut server: Stream, ahead: BytesMut) -> Tunnelled {
+    /// Starts copying. `ahead` was read from the server already; `timeout` is the idle timeout.
+    pub(super) fn open(self, server: Stream, ahead: BytesMut, timeout: Duration) -> Tunnelled {
         let held = Arc::new(Mutex::new(Some(Guards::new())));
         let end = End(held.clone());
         tokio::spawn(async move {
             let _end = end;
             let Some(client) = self.client else { return };
-            let Ok(mut client) = client.await else { return };
-            if !ahead.is_empty() && client.write_all(&ahead).await.is_err() {
-                return;
-            }
-            // How it ended is between the two ends.
-            let _ = copy_bidirectional(&mut client, &mut server).await;
+            let Ok(client) = client.await else { return };
+            relay(client, server, &ahead, timeout).await;
         });
         Tunnelled { held }
+    }
+}
+
+/// Copies in both directions until the tunnel has ended or is idle for too long.
+async fn relay(client: Gate, server: Stream, ahead: &[u8], timeout: Duration) {
+    let (from_client, to_client) = split(client);
+    let (from_server, to_server) = split(server);
+    let activity = Activity { start: Instant::now(), last: AtomicU64::new(0) };
+    let mut up = pin!(copy(from_client, to_server, &[], &activity));
+    let mut down = pin!(copy(from_server, to_client, ahead, &activity));
+    tokio::select! {
+        () = &mut up => tokio::select! { () = down => {}, () = activity.idle_for(CLOSE_TIMEOUT) => {} },
+        () = &mut down => tokio::select! { () = up => {}, () = activity.idle_for(CLOSE_TIMEOUT) => {} },
+        () = activity.idle_for(timeout) => {}
+    }
+}
+
+/// Copies one direction, beginning with `ahead`, until either end closes or fails; then shuts `to` down.
+async fn copy(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    ahead: &[u8],
+    activity: &Activity,
+) {
+    // Why a direction ended makes no difference: the other side is told that nothing more comes.
+    let _: io::Result<()> = async {
+        to.write_all(ahead).await?;
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            to.flush().await?;
+            let count = from.read(&mut buffer).await?;
+            activity.mark();
+            if count == 0 {
+                return Ok(());
+            }
+            to.write_all(&buffer[..count]).await?;
+            activity.mark();
+        }
+    }
+    .await;
+    activity.mark();
+    let _ = to.shutdown().await;
+}
+
+/// When a tunnel last moved a byte.
+struct Activity {
+    start: Instant,
+    /// Milliseconds after the start.
+    last: AtomicU64,
+}
+
+impl Activity {
+    fn mark(&self) {
+        self.last.store(self.start.elapsed().as_millis() as u64, Relaxed);
+    }
+
+    /// Waits until nothing has moved for so long.
+    async fn idle_for(&self, timeout: Duration) {
+        loop {
+            let due = Duration::from_millis(self.last.load(Relaxed)).saturating_add(timeout);
+            // A timeout beyond what a clock can tell never comes.
+            let Some(due) = self.start.checked_add(due) else { return std::future::pending().await };
+            if due <= Instant::now() {
+                return;
+            }
+            sleep_until(due).await;
+        }
     }
 }
 

@@ -12,12 +12,13 @@ use crate::{
     body::Body,
     client::{ClientInfo, Scheme},
     error::problem,
-    forward::{host, unpacked},
+    forward::unpacked,
+    interim::InterimQueue,
     request::RequestBody,
     timer::Deadline,
 };
 use bytes::BytesMut;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header};
 use hyper::{
     body::{Body as _, Incoming},
     server::conn::http2,
@@ -39,10 +40,16 @@ use tokio::{
     net::TcpStream,
     time::{Instant, Sleep, sleep_until},
 };
-use tollgate_net::TlsAcceptor;
+use tollgate_net::{HeadError, TlsAcceptor, check_head};
 
 /// What an HTTP/2 client begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What `Allow` says.
+const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+
+/// The longest method that is taken.
+const LONGEST_METHOD: usize = 32;
 
 /// How long a connection that rests may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -59,6 +66,7 @@ pub(super) struct Visit<H> {
     pub(super) serving: Arc<Serving<H>>,
     client: ClientInfo,
     pub(super) presence: Arc<Presence>,
+    pub(super) interim: Arc<InterimQueue>,
 }
 
 /// Serves a connection to its end. Errors end it and concern nobody else.
@@ -74,7 +82,8 @@ pub(super) async fn serve<H: Handler>(
     };
     let scheme = if matches!(stream, ClientStream::Tls(_)) { Scheme::Https } else { Scheme::Http };
     let client = ClientInfo::new(peer, scheme);
-    let visit = Visit { client, presence: presence.clone(), serving: serving.clone() };
+    let interim = Arc::default();
+    let visit = Visit { client, presence: presence.clone(), serving: serving.clone(), interim };
     let gate = Gate::new(stream, ahead.freeze(), presence.clone());
     if version == Version::HTTP_2 {
         let visit = Arc::new(visit);
@@ -266,11 +275,18 @@ pub(super) fn answer<H: Handler>(
     request: Request<RequestBody>,
 ) -> impl Future<Output = Response<Body>> + Send {
     async move {
-        let Visit { serving, client, presence } = visit;
+        let Visit { serving, client, presence, interim } = visit;
         let Settings { limits, observer, .. } = &serving.settings;
         let mut flight = Flight::start(presence.clone(), observer.as_ref(), &request, client.peer.ip());
+        let interim = interim.begin();
         let mut response = match check(&request, limits) {
-            Ok(()) => serving.handler.handle(request, client.clone()).await,
+            Ok(()) if is_for_the_server(&request) => allowed_methods(),
+            Ok(()) => {
+                let mut client = client.clone();
+                // HTTP/1.0 does not know interim responses, and hyper does not send them over HTTP/2.
+                client.interim = (request.version() == Version::HTTP_11).then_some(interim);
+                serving.handler.handle(request, client).await
+            }
             Err((status, why)) => refuse(request.version(), status, why),
         };
         flight.answered(response.status());
@@ -282,14 +298,30 @@ pub(super) fn answer<H: Handler>(
 /// Refuses a request before anybody has looked at it. What else comes on its connection is not to be trusted.
 pub(super) fn refuse(version: Version, status: StatusCode, why: &'static str) -> Response<Body> {
     let mut response = problem(status, why);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(header::ALLOW, ALLOWED);
+    }
     if version < Version::HTTP_2 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
+/// Whether a request asks about the server itself (`OPTIONS *`), and not about anything behind it.
+fn is_for_the_server(request: &Request<RequestBody>) -> bool {
+    request.uri().path() == "*"
+}
+
+fn allowed_methods() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(header::ALLOW, ALLOWED);
+    response
+}
+
 /// What can be said of a request before anybody looks at it.
 fn check(request: &Request<RequestBody>, limits: &Limits) -> Result<(), (StatusCode, &'static str)> {
+    check_target(request.method(), request.uri())?;
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > limits.target {
         return Err((StatusCode::URI_TOO_LONG, "the request's target is longer than allowed"));
@@ -299,16 +331,31 @@ fn check(request: &Request<RequestBody>, limits: &Limits) -> Result<(), (StatusC
         let why = "the request has more headers than allowed";
         return Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
     }
-    let (headers, host) = (request.headers(), host(request.headers()));
-    // Most requests name nothing twice.
-    if headers.len() > headers.keys_len() && headers.get_all(header::HOST).iter().nth(1).is_some() {
-        return Err((StatusCode::BAD_REQUEST, "the request names its host twice"));
-    }
-    if host.is_none() && request.version() == Version::HTTP_11 {
-        return Err((StatusCode::BAD_REQUEST, "the request names no host"));
-    }
+    check_head(request.uri(), request.version(), request.headers())
+        .map_err(|error| (StatusCode::BAD_REQUEST, error.reason()))?;
     if request.body().size_hint().lower() > limits.body {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "the request's body is larger than allowed"));
+    }
+    Ok(())
+}
+
+/// Methods that are not for a gateway, and `*` where it names no resource.
+fn check_target(method: &Method, uri: &Uri) -> Result<(), (StatusCode, &'static str)> {
+    match *method {
+        Method::GET | Method::POST => {}
+        Method::CONNECT | Method::TRACE => {
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "CONNECT and TRACE are not for a gateway"));
+        }
+        _ if method.as_str().len() > LONGEST_METHOD => {
+            return Err((
+                StatusCode::NOT_IMPLEMENTED,
+                "the request's method is longer than any that is known",
+            ));
+        }
+        _ => {}
+    }
+    if uri.path() == "*" && *method != Method::OPTIONS {
+        return Err((StatusCode::BAD_REQUEST, HeadError::Target.reason()));
     }
     Ok(())
 }

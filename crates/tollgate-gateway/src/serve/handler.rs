@@ -67,6 +67,8 @@ pub struct Access {
 pub(crate) struct Flight {
     presence: Arc<Presence>,
     access: Option<Box<Watched>>,
+    /// The client aborted the request, unless it is known that it did not.
+    is_aborted: bool,
 }
 
 struct Watched {
@@ -95,7 +97,7 @@ impl Flight {
             };
             Box::new(Watched { access, start: Instant::now(), observer: observer.clone() })
         });
-        Self { presence, access }
+        Self { presence, access, is_aborted: true }
     }
 
     pub(super) fn answered(&mut self, status: StatusCode) {
@@ -104,8 +106,9 @@ impl Flight {
         }
     }
 
-    /// The answer has ended after so many bytes.
-    pub(crate) fn landed(&mut self, sent: u64) {
+    /// The answer has ended after so many bytes, or the client aborted it then.
+    pub(crate) fn landed(&mut self, sent: u64, is_aborted: bool) {
+        self.is_aborted = is_aborted;
         if let Some(watched) = &mut self.access {
             watched.access.sent = sent;
         }
@@ -115,7 +118,7 @@ impl Flight {
 impl Drop for Flight {
     fn drop(&mut self) {
         // Last, and also where the observer panics.
-        let _ended = Ended(&self.presence);
+        let _ended = Ended(&self.presence, self.is_aborted);
         if let Some(mut watched) = self.access.take() {
             watched.access.took = watched.start.elapsed();
             watched.observer.access(&watched.access);
@@ -123,10 +126,10 @@ impl Drop for Flight {
     }
 }
 
-struct Ended<'a>(&'a Presence);
+struct Ended<'a>(&'a Presence, bool);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        self.0.request_ended();
+        self.0.request_ended(self.1);
     }
 }

@@ -70,7 +70,7 @@ impl Server {
         let everyone = Everyone::new(workers);
         let (end, ended) = watch::channel(());
         let mut server = Self { address, everyone, acceptor: None, end, threads: Vec::new() };
-        let follow = tls.clone().zip(settings.tls.clone());
+        let (follow, reload) = (tls.clone().zip(settings.tls.clone()), settings.reload.clone());
         let max_connections = settings.max_connections.max(1);
         let serving = Arc::new(Serving { settings, handler, tls });
         let mut senders = Vec::new();
@@ -93,7 +93,7 @@ impl Server {
                 let _ = tell.send(listener.as_ref().err().map(ToString::to_string));
                 let Ok(listener) = listener else { return };
                 if let Some((acceptor, files)) = follow {
-                    tokio::spawn(tls::follow(acceptor, files));
+                    tokio::spawn(tls::follow(acceptor, files, reload));
                 }
                 let mut ended = ended;
                 let acceptor = Acceptor { listener, workers: senders, everyone, max_connections };

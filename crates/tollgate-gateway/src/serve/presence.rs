@@ -21,6 +21,10 @@ use tokio::{sync::Notify, time::Instant};
 /// How long a connection that rests is given for a last request when the server is to end.
 const LAST_REQUEST_WITHIN: Duration = Duration::from_secs(1);
 
+/// By how much the requests that a client aborted on one connection may outnumber those it let end. A page that is left
+/// aborts what it had in flight, which is at most this much; who does more is attacking.
+const MOST_ABORTS: u32 = 128;
+
 /// What is open and under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -88,6 +92,7 @@ impl Everyone {
             idle_since: AtomicU64::new(self.now()),
             head_since: AtomicU64::new(0),
             stuck_since: AtomicU64::new(0),
+            aborts: AtomicU32::new(0),
             look: AtomicBool::new(false),
             going: AtomicBool::new(false),
             finishing: AtomicBool::new(false),
@@ -132,6 +137,8 @@ pub(super) struct Presence {
     head_since: AtomicU64,
     /// Since when the client takes nothing; 0 if it does.
     stuck_since: AtomicU64,
+    /// By how much aborted requests outnumber the others.
+    aborts: AtomicU32,
     /// A time was marked that the timer may not know of.
     look: AtomicBool,
     going: AtomicBool,
@@ -149,6 +156,8 @@ pub(super) enum Verdict {
     SlowHead,
     /// It takes nothing of its answer.
     Stuck,
+    /// It aborts nearly all that it asks for.
+    Aborts,
     /// It rested for too long.
     Idle,
 }
@@ -159,7 +168,17 @@ impl Presence {
         self.everyone.workers[self.worker].in_flight.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn request_ended(&self) {
+    pub(super) fn request_ended(&self, is_aborted: bool) {
+        // Only this connection's task and what it runs come here: nothing is lost between the load and the store.
+        let aborts = self.aborts.load(Relaxed);
+        if is_aborted {
+            self.aborts.store(aborts + 1, Relaxed);
+            if aborts + 1 > MOST_ABORTS {
+                self.look.store(true, Relaxed);
+            }
+        } else if aborts > 0 {
+            self.aborts.store(aborts - 1, Relaxed);
+        }
         self.idle_since.store(self.everyone.now(), Relaxed);
         self.in_flight.fetch_sub(1, Relaxed);
         // Who sees it gone sees what it held given back.
@@ -231,6 +250,9 @@ impl Presence {
             next = next.min(limit.saturating_sub(spent));
             spent >= limit
         };
+        if self.aborts.load(Relaxed) > MOST_ABORTS {
+            return Verdict::Aborts;
+        }
         let stuck = self.stuck_since.load(Relaxed);
         if stuck != 0 && late(stuck, limits.write_timeout) {
             return Verdict::Stuck;

@@ -2,7 +2,7 @@
 
 use super::handler::Observer;
 use std::{fmt, sync::Arc, time::Duration};
-use tollgate_net::{TlsError, TlsFiles};
+use tollgate_net::{ReloadRequests, TlsError, TlsFiles};
 
 /// How requests are accepted.
 #[derive(Clone)]
@@ -15,6 +15,8 @@ pub struct Settings {
     pub max_connections: usize,
     /// TLS; in clear without. The files are watched, and a changed pair is used from then on; a bad one is not.
     pub tls: Option<TlsFiles>,
+    /// Requests to read the TLS files at once; by default none come.
+    pub reload: ReloadRequests,
     /// What clients may send, and how slowly.
     pub limits: Limits,
     /// The same for HTTP/2.
@@ -29,6 +31,7 @@ impl Default for Settings {
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             max_connections: 10_000,
             tls: None,
+            reload: ReloadRequests::never(),
             limits: Limits::default(),
             http2: Http2Settings::default(),
             observer: None,

@@ -11,7 +11,7 @@ use super::{
     server::{Line, Server},
     settings::HealthSettings,
 };
-use crate::request::RequestBody;
+use crate::{guards::Guards, request::RequestBody};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use std::{
     fmt,
@@ -113,8 +113,9 @@ async fn ask(server: &Arc<Server>, path: &str, timeout: Duration) -> bool {
             headers.insert(header::HOST, server.url.host_header.clone());
             headers.insert(header::USER_AGENT, HeaderValue::from_static("tollgate-health"));
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-            let request = Outbound { method: &Method::GET, target: path, headers: &headers, told: None };
-            match exchange(connection, request, RequestBody::empty(), server, timeout).await {
+            let (told, interim, mut guards) = (None, None, Guards::new());
+            let request = Outbound { method: &Method::GET, target: path, headers: &headers, told, interim };
+            match exchange(connection, request, RequestBody::empty(), server, timeout, &mut guards).await {
                 Ok(Answer::Response(response)) => response.status().as_u16() < 400,
                 _ => false,
             }

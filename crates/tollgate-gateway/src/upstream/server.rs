@@ -28,6 +28,7 @@ pub(crate) struct Server {
     tls: Option<Tls>,
     max_idle: usize,
     idle_timeout: Duration,
+    abort_grace: Duration,
     connect_timeout: Duration,
     resting: [Mutex<Resting>; SHARDS],
     http2: Http2,
@@ -54,6 +55,7 @@ impl Server {
             tls,
             max_idle: settings.max_idle,
             idle_timeout: settings.idle_timeout,
+            abort_grace: settings.abort_grace,
             connect_timeout: settings.connect_timeout,
             resting: std::array::from_fn(|_| Mutex::default()),
             http2: Http2::default(),
@@ -65,11 +67,16 @@ impl Server {
         self.url == *url
             && self.max_idle == settings.max_idle
             && self.idle_timeout == settings.idle_timeout
+            && self.abort_grace == settings.abort_grace
             && self.connect_timeout == settings.connect_timeout
     }
 
     pub(super) fn idle_timeout(&self) -> Duration {
         self.idle_timeout
+    }
+
+    pub(crate) fn abort_grace(&self) -> Duration {
+        self.abort_grace
     }
 
     /// A connection that rests, if there is one that is still good.
@@ -78,7 +85,7 @@ impl Server {
         loop {
             let mut connection = resting.connections.pop_back()?;
             connection.taken = Instant::now();
-            if connection.keep_until > connection.taken && connection.is_quiet() {
+            if connection.keep_until > connection.taken && connection.is_quiet(connection.taken) {
                 return Some(connection);
             }
         }
@@ -171,7 +178,7 @@ impl Server {
     fn sweep(&self, shard: usize) -> bool {
         let mut resting = self.resting(shard);
         let now = Instant::now();
-        resting.connections.retain_mut(|connection| connection.keep_until > now && connection.is_quiet());
+        resting.connections.retain_mut(|connection| connection.keep_until > now && connection.is_quiet(now));
         resting.swept = !resting.connections.is_empty();
         resting.swept
     }

@@ -4,6 +4,7 @@ mod abuse;
 mod draining;
 mod forwarding;
 mod http2;
+mod interim;
 mod stage;
 mod streams;
 mod tls;

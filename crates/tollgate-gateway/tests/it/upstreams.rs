@@ -6,6 +6,7 @@ use crate::stage::{
 };
 use std::{
     collections::HashMap,
+    net::SocketAddr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tollgate_gateway::{HealthSettings, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
+use tollgate_gateway::{HealthSettings, Server, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
 
 /// An address where nobody listens.
 fn nobody() -> String {
@@ -122,62 +123,211 @@ async fn an_answer_that_stops_is_cut_off() {
     until("nothing under way", || gateway.gauges().in_flight == 0).await;
 }
 
-#[tokio::test]
-async fn a_kept_connection_that_was_closed_costs_no_request() {
-    // Answers once a connection and closes it, without having said so.
-    let served = Arc::new(AtomicUsize::new(0));
-    let counted = served.clone();
-    let address = scripted(move |mut socket, _| {
-        let counted = counted.clone();
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Forwards to `server` with one worker, so that there is one pool.
+fn gateway_with_one_pool(server: SocketAddr) -> Server {
+    let mut settings = settings();
+    settings.workers = 1;
+    gateway_with(settings, upstream(&[format!("http://{server}")]))
+}
+
+async fn send(gateway: &Server, method: &str) -> String {
+    let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
+    let request = format!("{method} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{length}\r\n");
+    raw(gateway.local_addr(), request.as_bytes()).await
+}
+
+/// The handler blocks the worker's only thread until the server has closed the connection, or written to it, so that the
+/// runtime cannot have noticed: only a read of the socket itself can.
+async fn pooled_connection_is_not_used_after(unasked: &'static [u8]) {
+    let (requests, spoiled) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let (seen, spoil) = (requests.clone(), spoiled.clone());
+    let address = scripted(move |mut socket, n| {
+        let (seen, spoil) = (seen.clone(), spoil.clone());
         async move {
-            if read_head(&mut socket).await.is_empty() {
-                return;
+            loop {
+                let head = read_head(&mut socket).await;
+                if head.is_empty() {
+                    return;
+                }
+                seen.lock().expect("not poisoned").push(n);
+                let _ = socket.write_all(OK).await;
+                if n > 0 {
+                    continue;
+                }
+                // The next request is being handled.
+                until("the handler waits", || spoil.load(SeqCst) == 1).await;
+                let _ = socket.write_all(unasked).await;
+                if unasked.is_empty() {
+                    drop(socket);
+                    spoil.store(2, SeqCst);
+                    return;
+                }
+                spoil.store(2, SeqCst);
             }
-            counted.fetch_add(1, SeqCst);
-            let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
         }
     })
     .await;
-    let gateway = gateway(&[format!("http://{address}")]);
-    for i in 0..20 {
-        let answer = raw(
-            gateway.local_addr(),
-            b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi",
-        )
-        .await;
-        assert_eq!(status(&answer), 200, "request {i}: {answer}");
-        // The end of the connection reaches the gateway before the next request does.
-        tokio::time::sleep(Duration::from_millis(30)).await;
+    let upstream = upstream(&[format!("http://{address}")]);
+    let (handled, count) = (spoiled.clone(), Arc::new(AtomicUsize::new(0)));
+    let handler = move |request: http::Request<tollgate_gateway::RequestBody>,
+                        client: tollgate_gateway::ClientInfo| {
+        if count.fetch_add(1, SeqCst) == 1 {
+            handled.store(1, SeqCst);
+            while handled.load(SeqCst) != 2 {
+                std::thread::yield_now();
+            }
+        }
+        let upstream = upstream.clone();
+        async move {
+            match tollgate_gateway::forward(request, &client, &upstream).await {
+                Ok(response) => response,
+                Err(error) => error.into_response(),
+            }
+        }
+    };
+    let mut settings = settings();
+    settings.workers = 1;
+    let gateway = crate::stage::serve(settings, handler);
+    for method in ["POST", "POST", "POST"] {
+        let answer = send(&gateway, method).await;
+        assert_eq!((status(&answer), body(&answer)), (200, "ok"), "{answer}");
     }
-    assert_eq!(served.load(SeqCst), 20);
+    assert_eq!(*requests.lock().expect("not poisoned"), [0, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_pooled_connection_with_an_unasked_response_is_not_used() {
+    pooled_connection_is_not_used_after(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong").await;
+}
+
+#[tokio::test]
+async fn a_pooled_connection_that_the_server_closed_is_not_used() {
+    pooled_connection_is_not_used_after(b"").await;
+}
+
+/// A server that answers the first request of a connection, reads the second and closes the connection. Returns which
+/// connection got which method.
+async fn closes_after_second() -> (SocketAddr, Arc<Mutex<Vec<(usize, String)>>>) {
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let seen = requests.clone();
+    let address = scripted(move |mut socket, n| {
+        let seen = seen.clone();
+        async move {
+            // Without a body, as it also answers HEAD.
+            for answer in ["HTTP/1.1 204 No Content\r\n\r\n", ""] {
+                let head = read_head(&mut socket).await;
+                let Some((method, _)) = head.split_once(' ') else { return };
+                seen.lock().expect("not poisoned").push((n, method.to_owned()));
+                let _ = socket.write_all(answer.as_bytes()).await;
+            }
+        }
+    })
+    .await;
+    (address, requests)
+}
+
+#[tokio::test]
+async fn a_safe_request_is_sent_again_once_on_a_new_connection() {
+    for method in ["GET", "HEAD", "OPTIONS"] {
+        let (address, requests) = closes_after_second().await;
+        let gateway = gateway_with_one_pool(address);
+        assert_eq!(status(&send(&gateway, method).await), 204);
+        assert_eq!(status(&send(&gateway, method).await), 204, "{method}");
+        let sent = [0, 0, 1].map(|n| (n, method.to_owned()));
+        assert_eq!(*requests.lock().expect("not poisoned"), sent);
+    }
+}
+
+#[tokio::test]
+async fn a_safe_request_is_sent_no_more_than_twice() {
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let seen = requests.clone();
+    // Every connection is closed after a request without a byte of a response, but for the first request of the first.
+    let address = scripted(move |mut socket, n| {
+        let seen = seen.clone();
+        async move {
+            for answer in if n == 0 { vec![OK, b""] } else { vec![&b""[..]] } {
+                assert!(!read_head(&mut socket).await.is_empty());
+                seen.lock().expect("not poisoned").push(n);
+                let _ = socket.write_all(answer).await;
+            }
+        }
+    })
+    .await;
+    let gateway = gateway_with_one_pool(address);
+    assert_eq!(status(&send(&gateway, "GET").await), 200);
+    assert_eq!(status(&send(&gateway, "GET").await), 502);
+    assert_eq!(*requests.lock().expect("not poisoned"), [0, 0, 1]);
 }
 
 #[tokio::test]
 async fn what_may_have_been_done_is_never_sent_again() {
-    // Takes a request and closes without an answer, on the first connection; would answer on others.
-    let taken = Arc::new(AtomicUsize::new(0));
-    let counted = taken.clone();
-    let address = scripted(move |mut socket, n| {
-        let counted = counted.clone();
-        async move {
-            if n == 0 {
-                read_head(&mut socket).await;
-                let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    for method in ["POST", "PUT", "DELETE", "PATCH"] {
+        let (address, requests) = closes_after_second().await;
+        let gateway = gateway_with_one_pool(address);
+        assert_eq!(status(&send(&gateway, "GET").await), 204);
+        assert_eq!(status(&send(&gateway, method).await), 502, "{method}");
+        let sent = [(0, "GET".to_owned()), (0, method.to_owned())];
+        assert_eq!(*requests.lock().expect("not poisoned"), sent);
+    }
+    // A GET with a body, which the server may have acted on.
+    let (address, requests) = closes_after_second().await;
+    let gateway = gateway_with_one_pool(address);
+    assert_eq!(status(&send(&gateway, "GET").await), 204);
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
+    assert_eq!(status(&raw(gateway.local_addr(), request).await), 502);
+    assert_eq!(requests.lock().expect("not poisoned").len(), 2);
+}
+
+#[tokio::test]
+async fn a_request_on_a_new_connection_or_with_part_of_a_response_is_never_sent_again() {
+    for begun in ["", "HTTP/1.1 200 OK\r\nConte", "HTTP/1.1 100 Continue\r\n\r\n"] {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = requests.clone();
+        let address = scripted(move |mut socket, _| {
+            let counted = counted.clone();
+            async move {
+                // On a new connection nothing at all comes back; on a pooled one, a part.
+                for answer in
+                    if begun.is_empty() { vec![""] } else { vec![str::from_utf8(OK).expect("text"), begun] }
+                {
+                    if read_head(&mut socket).await.is_empty() {
+                        return;
+                    }
+                    counted.fetch_add(1, SeqCst);
+                    let _ = socket.write_all(answer.as_bytes()).await;
+                }
             }
+        })
+        .await;
+        let gateway = gateway_with_one_pool(address);
+        let expected = if begun.is_empty() {
+            1
+        } else {
+            assert_eq!(status(&send(&gateway, "GET").await), 200);
+            2
+        };
+        assert_eq!(status(&send(&gateway, "GET").await), 502, "{begun:?}");
+        assert_eq!(requests.load(SeqCst), expected, "{begun:?}");
+    }
+}
+
+#[tokio::test]
+async fn malformed_chunks_of_a_server_are_answered_502() {
+    for chunk in ["5;\r\nhello", "5;a=\r\nhello", "5 ;a=\"b\r\nhello", "5;a=\x01\r\nhello", "5;a\nb\r\nhello"]
+    {
+        let address = scripted(move |mut socket, _| async move {
             read_head(&mut socket).await;
-            counted.fetch_add(1, SeqCst);
-            if n > 0 {
-                let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
-            }
-        }
-    })
-    .await;
-    let mut settings = settings();
-    settings.workers = 1;
-    let gateway = gateway_with(settings, upstream(&[format!("http://{address}")]));
-    assert_eq!(status(&get(gateway.local_addr(), "/").await), 200);
-    assert_eq!(status(&get(gateway.local_addr(), "/").await), 502);
-    assert_eq!(taken.load(SeqCst), 1, "a request that was read was sent again");
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let _ = socket.write_all(format!("{head}{chunk}\r\n0\r\n\r\n").as_bytes()).await;
+        })
+        .await;
+        let gateway = gateway_with_one_pool(address);
+        let answer = send(&gateway, "GET").await;
+        assert_eq!(status(&answer), 502, "{chunk:?}: {answer}");
+    }
 }
 
 #[tokio::test]

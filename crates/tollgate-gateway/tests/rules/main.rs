@@ -4,7 +4,9 @@
 
 #![recursion_limit = "256"]
 
+mod aborts;
 mod clients;
+mod dodging;
 mod nginx;
 mod paths;
 mod refusing;

@@ -10,7 +10,7 @@ use std::{
 use testkit::{Arrival, Arrivals, eventually};
 use tollgate::Key;
 
-fn slots(count: u32) -> String {
+pub(crate) fn slots(count: u32) -> String {
     format!("limits: {{ slots: {{ concurrency: {{ limit: {count} }} }} }}\n")
         + &one_rule("limits: [ { use: slots, key: [] } ]")
 }

@@ -24,8 +24,9 @@ pub(crate) struct Stage<S: Enter + 'static = Still> {
 /// A rule file with these two upstreams, unless it has its own.
 pub(crate) fn file(up: &Upstream, spare: &Upstream, rules: &str) -> RuleFile {
     let (up, spare) = (up.url(), spare.url());
-    let upstreams =
-        format!("upstreams: {{ up: {{ servers: [ \"{up}\" ] }}, spare: {{ servers: [ \"{spare}\" ] }} }}");
+    let upstreams = format!(
+        "upstreams: {{ up: {{ servers: [ \"{up}\" ], abort_grace: 2s }}, spare: {{ servers: [ \"{spare}\" ] }} }}"
+    );
     let upstreams = if rules.contains("upstreams:") { "" } else { &upstreams };
     let text = format!("version: 1\n{upstreams}\n{rules}");
     parse_rules(&text, |_| None).unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))

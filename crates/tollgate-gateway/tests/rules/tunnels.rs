@@ -9,11 +9,15 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::{
+    io::{Read as _, Write as _},
     net::SocketAddr,
     time::{Duration, Instant},
 };
 use testkit::eventually;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 use tokio_tungstenite::tungstenite::Message;
 use tollgate::Key;
 
@@ -173,4 +177,107 @@ fn events_are_not_held_back() {
     }
     stage.rests();
     assert_eq!(stage.left("slots", Key::All), 1, "the connection stays, the slot does not");
+}
+
+/// An upstream that switches protocols, and then does with the socket as `end` says.
+async fn switching<F, A>(end: F) -> SocketAddr
+where
+    F: Fn(TcpStream) -> A + Send + 'static,
+    A: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(socket.read_u8().await.expect("a head"));
+            }
+            let switched =
+                b"HTTP/1.1 101 Switching Protocols\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n";
+            socket.write_all(switched).await.expect("sent");
+            tokio::spawn(end(socket));
+        }
+    });
+    address
+}
+
+const UPGRADE: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+
+/// Clients that keep their sockets open after the upstream has closed hold nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tunnels_whose_upstream_closed_give_their_slots_back() {
+    let upstream = switching(|mut socket| async move {
+        socket.write_all(b"last words").await.expect("sent");
+    });
+    let rules =
+        format!("upstreams: {{ up: {{ servers: [ \"http://{}\" ] }} }}\n{}", upstream.await, slots(3));
+    let (stage, _) = Stage::still(&rules);
+    let mut clients: Vec<_> = (0..3).map(|_| client(stage.address(), UPGRADE)).collect();
+    for client in &mut clients {
+        // What was sent before the end arrives, and then the end does.
+        read_until(client, "last words");
+        assert_eq!(client.read(&mut [0]).expect("an end"), 0);
+    }
+    stage.rests();
+    assert_eq!(stage.left("slots", Key::All), 3);
+    drop(clients);
+}
+
+/// The other way round: the client closes its side, the upstream finishes, and an upstream that does not is closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tunnels_whose_client_closed_give_their_slots_back() {
+    let (ended, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    let upstream = switching(move |mut socket| {
+        let ended = ended.clone();
+        async move {
+            let mut said = Vec::new();
+            socket.read_to_end(&mut said).await.expect("the client's end");
+            socket.write_all(b"last words").await.expect("sent");
+            ended.send((said, socket)).expect("somebody listens");
+        }
+    });
+    let rules =
+        format!("upstreams: {{ up: {{ servers: [ \"http://{}\" ] }} }}\n{}", upstream.await, slots(1));
+    let (stage, _) = Stage::still(&rules);
+    let mut client = client(stage.address(), UPGRADE);
+    read_until(&mut client, "\r\n\r\n");
+    client.write_all(b"goodbye").expect("sent");
+    client.shutdown(std::net::Shutdown::Write).expect("shut down");
+    read_until(&mut client, "last words");
+    let (said, socket) = ends.recv().await.expect("an end");
+    assert_eq!(said, b"goodbye");
+    assert_eq!(stage.left("slots", Key::All), 0);
+    stage.rests();
+    assert_eq!(stage.left("slots", Key::All), 1);
+    drop(socket);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tunnel_that_is_idle_ends() {
+    let upstream = switching(|mut socket| async move {
+        // Sends bytes back until the gateway closes.
+        let (mut read, mut write) = socket.split();
+        let _ = tokio::io::copy(&mut read, &mut write).await;
+    });
+    let rules = format!(
+        "upstreams: {{ up: {{ servers: [ \"http://{}\" ], tunnel_timeout: 600ms }} }}\n{}",
+        upstream.await,
+        slots(1)
+    );
+    let (stage, _) = Stage::still(&rules);
+    let mut client = client(stage.address(), UPGRADE);
+    read_until(&mut client, "\r\n\r\n");
+    // A byte now and then keeps it open for longer than the timeout.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(1_500) {
+        client.write_all(b"x").expect("sent");
+        read_until(&mut client, "x");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let quiet = Instant::now();
+    assert_eq!(client.read(&mut [0]).expect("an end"), 0);
+    assert!(quiet.elapsed() >= Duration::from_millis(500), "{:?}", quiet.elapsed());
+    stage.rests();
+    assert_eq!(stage.left("slots", Key::All), 1);
 }

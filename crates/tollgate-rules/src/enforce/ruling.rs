@@ -58,6 +58,8 @@ pub enum Why {
     },
     /// It lacks an attribute of a key, and the rule refuses that.
     Missing(Attribute),
+    /// It has this more than once, and the rule's key names it.
+    Repeated(Attribute),
     /// Its cost is the length of its body, which it does not tell.
     Length,
     /// The store could not decide, and no policy says what then.
@@ -313,6 +315,7 @@ impl<S: Store> Edition<S> {
                 Keyed::Key(values) => values,
                 Keyed::Skip => continue,
                 Keyed::Deny { missing } => return Err(Why::Missing(missing.clone())),
+                Keyed::Repeated { attribute } => return Err(Why::Repeated(attribute.clone())),
             };
             let units = match (found.units(charge), body) {
                 (Units::Known(units), _) => units,

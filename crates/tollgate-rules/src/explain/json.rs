@@ -7,7 +7,8 @@ impl Explanation {
     /// As a JSON object with the names of its fields.
     #[must_use]
     pub fn to_json(&self) -> String {
-        object([
+        let invalid = self.invalid.iter().map(|why| ("invalid", text(why)));
+        let fields = [
             ("method", text(&self.method)),
             ("path", text(&self.path)),
             ("enabled", self.enabled.to_string()),
@@ -25,7 +26,8 @@ impl Explanation {
             ),
             ("not_listed", self.not_listed.to_string()),
             ("rules", list(self.rules.iter().map(rule))),
-        ])
+        ];
+        object(fields.into_iter().chain(invalid))
     }
 }
 
@@ -53,6 +55,7 @@ fn charge(report: &ChargeReport) -> String {
         }
         KeyReport::Skipped(missing) => ("skipped", text(missing)),
         KeyReport::Refused(missing) => ("refused", text(missing)),
+        KeyReport::Repeated(twice) => ("repeated", text(twice)),
     };
     object([
         ("limit", text(&report.limit)),

@@ -28,6 +28,8 @@ pub struct Explanation {
     pub method: String,
     /// Its path as rules see it.
     pub path: String,
+    /// Why it is answered 400 before any rule is asked, if it is.
+    pub invalid: Option<String>,
     /// Whether rules are in force at all.
     pub enabled: bool,
     /// The name of the route that takes it.
@@ -107,6 +109,8 @@ pub enum KeyReport {
     Skipped(String),
     /// None: the request lacks this, and is refused.
     Refused(String),
+    /// None: the request has this more than once, and is refused.
+    Repeated(String),
 }
 
 impl Program {
@@ -114,15 +118,17 @@ impl Program {
     #[must_use]
     pub fn explain(&self, request: &Request<'_>) -> Explanation {
         let found = self.find(request);
-        let (passed_over, not_listed) = self.passed_over(&found);
+        let is_valid = found.invalid().is_none();
+        let (passed_over, not_listed) = if is_valid { self.passed_over(&found) } else { (Vec::new(), 0) };
         let shown = self
             .rules()
-            .filter(|entry| entry.route.is_none() || entry.route == found.route())
+            .filter(|entry| is_valid && (entry.route.is_none() || entry.route == found.route()))
             .map(|entry| self.rule_report(&found, entry))
             .collect();
         Explanation {
             method: request.method.to_owned(),
             path: found.path().to_owned(),
+            invalid: found.invalid().map(ToString::to_string),
             enabled: self.file().enabled,
             route: found.route().map(|route| self.route(route).name.clone()),
             captures: found.captures().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -206,6 +212,7 @@ impl Program {
             }
             Keyed::Skip => KeyReport::Skipped(missing(found, rule, charge)),
             Keyed::Deny { missing } => KeyReport::Refused(words::attribute(missing)),
+            Keyed::Repeated { attribute } => KeyReport::Repeated(words::attribute(attribute)),
         };
         let cost = match found.units(charge) {
             Units::Known(units) => Some(units),
@@ -239,6 +246,7 @@ impl Program {
 
 /// The first attribute of the key that the request lacks.
 fn missing(found: &Found<'_, '_>, rule: &Rule, charge: &RuleCharge) -> String {
-    let lacking = rule.limits[charge.place()].key.iter().find(|it| found.attribute(charge, it).is_none());
+    let lacking =
+        rule.limits[charge.place()].key.iter().find(|it| matches!(found.attribute(charge, it), Ok(None)));
     lacking.map_or_else(String::new, words::attribute)
 }

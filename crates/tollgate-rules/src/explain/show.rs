@@ -9,6 +9,9 @@ impl fmt::Display for Explanation {
         if !self.enabled {
             writeln!(f, "rules are not in force: `enabled` is false in the file")?;
         }
+        if let Some(why) = &self.invalid {
+            return writeln!(f, "it is answered 400: {why}");
+        }
         match &self.route {
             Some(route) => writeln!(f, "route {route}")?,
             None => writeln!(f, "no route takes it: 404")?,
@@ -61,6 +64,7 @@ impl fmt::Display for ChargeReport {
             KeyReport::Values(values) => values,
             KeyReport::Skipped(missing) => return write!(f, "not charged, since {missing} is missing"),
             KeyReport::Refused(missing) => return write!(f, "refused, since {missing} is missing"),
+            KeyReport::Repeated(twice) => return write!(f, "refused, since {twice} is given more than once"),
         };
         match self.cost {
             Some(1) => write!(f, "1 unit")?,

@@ -117,7 +117,10 @@ impl<'f> Asked<'f> {
 
     fn value(&self, wanted: &Attribute) -> Option<Text<'_>> {
         let Attribute::Capture(name) = wanted else {
-            return attribute(self.found.request(), self.found.path(), wanted, Reader::Condition);
+            let on_repeat = self.found.program().file().on_repeat;
+            // A request that has it more than once is invalid, and its conditions are not asked.
+            return attribute(self.found.request(), self.found.path(), wanted, Reader::Condition, on_repeat)
+                .unwrap_or_default();
         };
         let path = segments(self.found.path());
         self.captures.iter().flatten().find_map(|when| captured(when, &path, name)).map(Text::from)

@@ -30,7 +30,7 @@ use crate::{
     domains::Domains,
     limit::defaulted,
     mistake::Mistakes,
-    model::{HeaderStyle, LogSettings, RefusalStyle, RuleFile, StoreSettings, Taken},
+    model::{EncodedSlash, HeaderStyle, LogSettings, OnRepeat, RefusalStyle, RuleFile, StoreSettings, Taken},
     schema,
 };
 use std::fmt;
@@ -107,6 +107,12 @@ impl fmt::Display for BadRules {
     }
 }
 
+const ENCODED_SLASH: [(&str, EncodedSlash); 3] =
+    [("reject", EncodedSlash::Reject), ("decode", EncodedSlash::Decode), ("keep", EncodedSlash::Keep)];
+
+const ON_REPEAT: [(&str, OnRepeat); 3] =
+    [("reject", OnRepeat::Reject), ("first", OnRepeat::First), ("last", OnRepeat::Last)];
+
 const HEADERS: [(&str, HeaderStyle); 3] = [
     ("draft-10", HeaderStyle::Draft10),
     ("x-ratelimit", HeaderStyle::XRateLimit),
@@ -147,6 +153,11 @@ fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
     let store = defaulted(fields.optional("store"), StoreSettings::default(), settings::store);
     let trusted_proxies =
         defaulted(fields.optional("trusted_proxies"), Vec::new(), settings::trusted_proxies);
+    let encoded_slash = defaulted(fields.optional("encoded_slash"), EncodedSlash::default(), |slash| {
+        slash.choice(&ENCODED_SLASH)
+    });
+    let on_repeat =
+        defaulted(fields.optional("on_repeat"), OnRepeat::default(), |repeat| repeat.choice(&ON_REPEAT));
     let headers =
         defaulted(fields.optional("headers"), HeaderStyle::default(), |headers| headers.choice(&HEADERS));
     let refusal =
@@ -168,6 +179,8 @@ fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
         listen: listen?,
         store: store?,
         trusted_proxies: trusted_proxies?,
+        encoded_slash: encoded_slash?,
+        on_repeat: on_repeat?,
         headers: headers?,
         refusal: refusal?,
         log: log?,

@@ -38,6 +38,9 @@ fn upstream(value: &Cursor<'_>) -> Option<Upstream> {
     let servers = fields.required("servers").and_then(|servers| self::servers(&servers));
     let connect_timeout = defaulted(fields.optional("connect_timeout"), Duration::from_secs(1), duration);
     let timeout = defaulted(fields.optional("timeout"), Duration::from_secs(30), duration);
+    let idle_timeout = defaulted(fields.optional("idle_timeout"), Duration::from_millis(1500), duration);
+    let abort_grace = defaulted(fields.optional("abort_grace"), Duration::from_secs(30), duration);
+    let tunnel_timeout = defaulted(fields.optional("tunnel_timeout"), Duration::from_secs(3_600), duration);
     let health = defaulted(fields.optional("health"), None, |health| self::health(health).map(Some));
     fields.finish();
     Some(Upstream {
@@ -45,6 +48,9 @@ fn upstream(value: &Cursor<'_>) -> Option<Upstream> {
         servers: servers?,
         connect_timeout: connect_timeout?,
         timeout: timeout?,
+        idle_timeout: idle_timeout?,
+        abort_grace: abort_grace?,
+        tunnel_timeout: tunnel_timeout?,
         health: health?,
     })
 }

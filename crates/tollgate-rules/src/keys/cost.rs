@@ -1,7 +1,7 @@
 //! How many units a request costs.
 
-use crate::{model::Cost, reading::first_header};
-use http::{HeaderMap, header::CONTENT_LENGTH};
+use crate::{model::Cost, reading::header_lines};
+use http::{HeaderMap, HeaderName, header::CONTENT_LENGTH};
 
 /// How many units a request costs, as far as its head tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,20 @@ impl Units {
 pub(crate) fn units(cost: &Cost, headers: &HeaderMap) -> Units {
     match cost {
         Cost::Units(units) => Units::Known(*units),
-        Cost::ContentLength => {
-            match first_header(headers, &CONTENT_LENGTH).and_then(|length| number(&length)) {
-                Some(length) => Units::Known(length),
-                None => Units::Unannounced,
-            }
-        }
+        Cost::ContentLength => match largest(headers, &CONTENT_LENGTH) {
+            Some(length) => Units::Known(length),
+            None => Units::Unannounced,
+        },
         Cost::Header(header) => {
-            let told = first_header(headers, &header.header).and_then(|told| number(&told));
+            let told = largest(headers, &header.header);
             Units::Known(told.map_or(header.default, |told| told.clamp(header.min, header.max)))
         }
     }
+}
+
+/// The largest number that a header tells: who tells several pays for the most.
+fn largest(headers: &HeaderMap, name: &HeaderName) -> Option<u32> {
+    header_lines(headers, name).filter_map(|line| number(&line)).max()
 }
 
 /// A whole number in digits; one that is too large for units is the largest there is.
@@ -54,7 +57,7 @@ fn number(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::model::HeaderCost;
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderValue;
 
     fn cost(cost: &Cost, name: &'static str, value: &'static str) -> Units {
         let mut headers = HeaderMap::new();

@@ -21,6 +21,11 @@ pub enum Keyed<'f> {
     Key(KeyValues<'f>),
     /// None: the request lacks an attribute, and is not charged then.
     Skip,
+    /// None: the request has this attribute more than once, and is refused then.
+    Repeated {
+        /// What it has more than once.
+        attribute: &'f Attribute,
+    },
     /// None: the request lacks this attribute, and is refused then.
     Deny {
         /// What it lacks.

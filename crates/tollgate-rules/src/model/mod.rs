@@ -16,8 +16,9 @@ pub use rule::{
 };
 pub use rules_from::{RuleTable, RulesFrom, SourceUrl};
 pub use settings::{
-    AccessLog, HeaderStyle, HealthCheck, Listen, Listener, LogFormat, LogLevel, LogSettings, RefusalLog,
-    RefusalStyle, Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream, User,
+    AccessLog, EncodedSlash, HeaderStyle, HealthCheck, Listen, Listener, LogFormat, LogLevel, LogSettings,
+    OnRepeat, RefusalLog, RefusalStyle, Role, Server, StoreSettings, TlsFiles, Token, TokenHash, Upstream,
+    User,
 };
 pub use taken::Taken;
 pub use telemetry::{Parents, Telemetry};
@@ -39,6 +40,10 @@ pub struct RuleFile {
     pub store: StoreSettings,
     /// Whose word on the client's address is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// What becomes of encoded slashes in paths.
+    pub encoded_slash: EncodedSlash,
+    /// What becomes of values that are given twice.
+    pub on_repeat: OnRepeat,
     /// How responses tell of limits.
     pub headers: HeaderStyle,
     /// How a refusal reads.
@@ -70,6 +75,8 @@ impl Default for RuleFile {
             listen: Listen::default(),
             store: StoreSettings::default(),
             trusted_proxies: Vec::new(),
+            encoded_slash: EncodedSlash::default(),
+            on_repeat: OnRepeat::default(),
             headers: HeaderStyle::default(),
             refusal: RefusalStyle::default(),
             log: LogSettings::default(),

@@ -278,6 +278,12 @@ pub struct Upstream {
     pub connect_timeout: Duration,
     /// How long an answer may take to begin.
     pub timeout: Duration,
+    /// How long an unused connection to a server is kept.
+    pub idle_timeout: Duration,
+    /// How long a request that its client aborted keeps its slots while a server works on it.
+    pub abort_grace: Duration,
+    /// Idle timeout of tunnels: no byte in either direction.
+    pub tunnel_timeout: Duration,
     /// How servers are asked whether they are well.
     pub health: Option<HealthCheck>,
 }
@@ -302,4 +308,29 @@ pub struct HealthCheck {
     pub unhealthy_after: u32,
     /// After how many successes in a row it gets requests again.
     pub healthy_after: u32,
+}
+
+/// What becomes of encoded slashes (`%2F`) in paths, and of backslashes in any spelling: servers read both differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EncodedSlash {
+    /// The request is answered 400.
+    #[default]
+    Reject,
+    /// They are slashes; then slashes are merged and dot segments resolved.
+    Decode,
+    /// They stay encoded in what rules see and in what the upstream gets, and so does `%25`.
+    Keep,
+}
+
+/// What becomes of a request that gives a header, cookie or query parameter twice that a key or a condition names:
+/// applications differ in which value they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnRepeat {
+    /// It is answered 400.
+    #[default]
+    Reject,
+    /// The first value counts.
+    First,
+    /// The last value counts.
+    Last,
 }

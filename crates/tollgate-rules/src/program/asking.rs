@@ -9,8 +9,10 @@ use super::{
 };
 use crate::{
     Request,
+    model::{Attribute, OnRepeat},
     reading::{
-        Text, address_text, cookies, header, network_text, normal_host, pair_value, query_pairs, segments,
+        Repeated, Text, address_text, cookies, header, network_text, normal_host, pair_value, query_pairs,
+        segments,
     },
 };
 use smallvec::SmallVec;
@@ -18,7 +20,7 @@ use smallvec::SmallVec;
 pub(super) struct Asking<'a, 'r> {
     pub(super) questions: &'a Questions,
     pub(super) request: &'a Request<'r>,
-    /// The normal path.
+    /// The decoded path.
     pub(super) path: &'a str,
     pub(super) scratch: &'a mut Scratch,
     /// The shapes of the route, once it is found.
@@ -26,6 +28,8 @@ pub(super) struct Asking<'a, 'r> {
     values: SmallVec<[Text<'a>; 8]>,
     query: Read,
     cookies: Read,
+    /// What was read and is there more than once, where that is rejected.
+    pub(super) repeated: Option<Attribute>,
 }
 
 /// Whether something was read already.
@@ -52,6 +56,7 @@ impl<'a, 'r> Asking<'a, 'r> {
             values: SmallVec::new(),
             query: Read::NotYet,
             cookies: Read::NotYet,
+            repeated: None,
         }
     }
 
@@ -126,7 +131,14 @@ impl<'a, 'r> Asking<'a, 'r> {
             Subject::Path => Some(self.path.into()),
             Subject::Method => Some(self.request.method.into()),
             Subject::Host => self.request.host.map(|host| normal_host(host).into()),
-            Subject::Header(name) => header(self.request.headers, name).map(Text::Text),
+            Subject::Header(name) => {
+                let value = header(self.request.headers, name, self.questions.on_repeat);
+                let value = value.unwrap_or_else(|Repeated| {
+                    self.repeated = Some(Attribute::Header(name.clone()));
+                    None
+                });
+                value.map(Text::Text)
+            }
             Subject::Query(_) => {
                 self.read_query();
                 return self.scratch.seen(id).unwrap_or_else(|| self.see(id, None));
@@ -159,7 +171,7 @@ impl<'a, 'r> Asking<'a, 'r> {
         }
         for (name, value) in query_pairs(self.request.query) {
             if let Some(id) = self.questions.subjects.query(&name)
-                && self.scratch.seen(id).is_none()
+                && self.counts(id, || Attribute::Query(name.into_owned()))
             {
                 self.see(id, Some(pair_value(value).into()));
             }
@@ -172,9 +184,21 @@ impl<'a, 'r> Asking<'a, 'r> {
         }
         for (name, value) in cookies(self.request.headers) {
             if let Some(id) = self.questions.subjects.cookie(&name)
-                && self.scratch.seen(id).is_none()
+                && self.counts(id, || Attribute::Cookie(name.into_owned()))
             {
                 self.see(id, Some(value.into()));
+            }
+        }
+    }
+
+    /// Whether a value of the query or of a cookie counts, which may be there more than once.
+    fn counts(&mut self, id: SubjectId, attribute: impl FnOnce() -> Attribute) -> bool {
+        match (self.scratch.seen(id), self.questions.on_repeat) {
+            (None, _) | (Some(_), OnRepeat::Last) => true,
+            (Some(_), OnRepeat::First) => false,
+            (Some(_), OnRepeat::Reject) => {
+                self.repeated = Some(attribute());
+                false
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A program while its file is gone through.
 
 use super::{
-    Map, Program,
+    Map, NamedHeaders, Program,
     conditions::{Conditions, ListId},
     entries::{ChargeId, Charged, InlineLimit, OfRoute, RuleCharge, Terms, UNEVEN},
     expr::{Questions, Scope, Shapes},
@@ -41,6 +41,7 @@ struct Of<'a> {
 
 impl Build {
     pub(super) fn program(mut self, file: RuleFile) -> Program {
+        self.questions.on_repeat = file.on_repeat;
         let everywhere = self.rules(&file.everywhere, None);
         let mut whens = Vec::new();
         for (number, route) in (0..).zip(&file.routes) {
@@ -71,6 +72,7 @@ impl Build {
                 subjects: questions.subjects.count(),
                 checks: questions.checks.count(),
             },
+            named_headers: Arc::new(NamedHeaders::of(&file)),
             overrides: file.limits.iter().map(|limit| Overrides::new(&limit.overrides)).collect(),
             file,
             rule_routes: self.rule_routes,

@@ -6,7 +6,7 @@ use super::{
     paths::{Fact, Paths, ShapeId},
     subjects::{Subject, SubjectId, Subjects, ValueId, Whole},
 };
-use crate::model::{Attribute, Matcher, When};
+use crate::model::{Attribute, Matcher, OnRepeat, When};
 use ipnet::IpNet;
 use std::sync::Arc;
 
@@ -42,6 +42,8 @@ pub(super) struct Questions {
     pub(super) subjects: Subjects,
     pub(super) checks: Checks,
     pub(super) lates: Vec<Late>,
+    /// Which of several equal values counts.
+    pub(super) on_repeat: OnRepeat,
 }
 
 /// Shapes, shared by all that look at their captures.

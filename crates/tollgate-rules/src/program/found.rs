@@ -8,12 +8,12 @@ use super::{
 use crate::{
     keys::{KeyValues, Keyed, Units, units},
     model::{Attribute, Missing},
-    reading::{Reader, Text, attribute, segments},
+    reading::{PathError, Reader, Repeated, Text, attribute, segments},
     request::Request,
-    rewrite::rewrite,
+    rewrite::forwarded_path,
 };
 use smallvec::SmallVec;
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 /// What a program found for a request.
 #[derive(Clone, Debug)]
@@ -23,6 +23,26 @@ pub struct Found<'p, 'r> {
     path: Cow<'r, str>,
     route: Option<RouteId>,
     rules: SmallVec<[RuleId; 8]>,
+    invalid: Option<Invalid>,
+}
+
+/// Why a request cannot be read in one way only. It is to be answered 400, and no rule is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// Its path cannot be decoded.
+    Path(PathError),
+    /// It has this more than once, and a condition looks at it.
+    Repeated(Attribute),
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(error) => error.fmt(f),
+            Self::Repeated(attribute) => write!(f, "the request has {attribute} more than once"),
+        }
+    }
 }
 
 impl<'p, 'r> Found<'p, 'r> {
@@ -33,7 +53,18 @@ impl<'p, 'r> Found<'p, 'r> {
         route: Option<RouteId>,
         rules: SmallVec<[RuleId; 8]>,
     ) -> Self {
-        Self { program, request, path, route, rules }
+        Self { program, request, path, route, rules, invalid: None }
+    }
+
+    pub(super) fn of_invalid(program: &'p Program, request: Request<'r>, invalid: Invalid) -> Self {
+        let path = Cow::Borrowed(request.path);
+        Self { program, request, path, route: None, rules: SmallVec::new(), invalid: Some(invalid) }
+    }
+
+    /// Why the request cannot be read in one way only, if it cannot.
+    #[must_use]
+    pub const fn invalid(&self) -> Option<&Invalid> {
+        self.invalid.as_ref()
     }
 
     /// Who found it.
@@ -48,7 +79,7 @@ impl<'p, 'r> Found<'p, 'r> {
         &self.request
     }
 
-    /// The path as rules saw it.
+    /// The path as rules saw it: decoded, or as sent where the request is invalid.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -93,7 +124,9 @@ impl<'p, 'r> Found<'p, 'r> {
         let Terms { key, missing, .. } = self.terms(charge);
         let mut values = KeyValues::default();
         for wanted in key {
-            let value = self.attribute(charge, wanted);
+            let Ok(value) = self.attribute(charge, wanted) else {
+                return Keyed::Repeated { attribute: wanted };
+            };
             match (value, missing) {
                 (None, Missing::Skip) => return Keyed::Skip,
                 (None, Missing::Deny) => return Keyed::Deny { missing: wanted },
@@ -124,18 +157,17 @@ impl<'p, 'r> Found<'p, 'r> {
     /// The path and query that upstream sees, of those that were sent.
     #[must_use]
     pub fn forwarded<'x>(&self, path_and_query: &'x str) -> Cow<'x, str> {
-        let Some(route) = self.route else { return Cow::Borrowed(path_and_query) };
-        let route = self.program.route(route);
-        // It was normal when the route was looked for.
-        let as_matched = || {
-            path_and_query
-                .strip_prefix(&*self.path)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('?'))
-        };
-        if route.strip_prefix.is_none() && matches!(self.path, Cow::Borrowed(_)) && as_matched() {
+        let prefix = self.route.and_then(|route| self.program.route(route).strip_prefix.as_deref());
+        // It was in its canonical spelling already.
+        if prefix.is_none()
+            && matches!(self.path, Cow::Borrowed(_))
+            && path_and_query.starts_with(&*self.path)
+        {
             return Cow::Borrowed(path_and_query);
         }
-        rewrite(route, path_and_query)
+        let query = path_and_query.find('?').map_or("", |at| &path_and_query[at..]);
+        let path = forwarded_path(&self.path, prefix.unwrap_or_default(), self.program.file.encoded_slash);
+        Cow::Owned(format!("{path}{query}"))
     }
 
     fn terms(&self, charge: &RuleCharge) -> &'p Terms {
@@ -143,16 +175,23 @@ impl<'p, 'r> Found<'p, 'r> {
     }
 
     /// What the request has of an attribute of a charge's key.
-    pub(crate) fn attribute(&self, charge: &RuleCharge, wanted: &Attribute) -> Option<Text<'_>> {
-        match wanted {
+    pub(crate) fn attribute(
+        &self,
+        charge: &RuleCharge,
+        wanted: &Attribute,
+    ) -> Result<Option<Text<'_>>, Repeated> {
+        Ok(match wanted {
             Attribute::Capture(name) => self
                 .captured(&self.terms(charge).shapes, name)
                 .or_else(|| self.captured(self.program.shapes_of(self.route), name))
                 .map(Text::from),
             Attribute::Route => self.route.map(|route| self.program.route_name(route).into()),
             Attribute::Rule => Some(self.program.rule(charge.rule()).rule().name.as_str().into()),
-            wanted => attribute(&self.request, &self.path, wanted, Reader::Key),
-        }
+            wanted => {
+                let on_repeat = self.program.file.on_repeat;
+                return attribute(&self.request, &self.path, wanted, Reader::Key, on_repeat);
+            }
+        })
     }
 
     fn captured(&self, shapes: &[ShapeId], name: &str) -> Option<&str> {

@@ -22,16 +22,19 @@ mod entries;
 mod expr;
 mod found;
 mod index;
+mod named_headers;
 mod needs;
 mod paths;
 mod scratch;
+mod spelling;
 mod subjects;
 mod texts;
 mod times;
 mod trie;
 
 pub use entries::{ChargeId, ChargedLimit, InlineLimit, RouteId, RuleCharge, RuleEntry, RuleId};
-pub use found::Found;
+pub use found::{Found, Invalid};
+pub use named_headers::NamedHeaders;
 
 pub(crate) use checks::Test;
 pub(crate) use subjects::Subject;
@@ -40,7 +43,7 @@ pub(crate) use times::Span;
 use crate::{
     keys::Overrides,
     model::{Route, RuleFile},
-    reading::normal_path,
+    reading::decode_path,
     request::Request,
 };
 use asking::Asking;
@@ -54,6 +57,7 @@ use smallvec::SmallVec;
 use std::{
     collections::HashMap,
     ops::{ControlFlow, Range},
+    sync::Arc,
 };
 use texts::Texts;
 use tollgate::Key;
@@ -81,12 +85,14 @@ pub struct Program {
     route_shapes: Vec<Shapes>,
     route_names: Texts,
     sizes: Sizes,
+    named_headers: Arc<NamedHeaders>,
 }
 
 impl Program {
     /// Makes a file ready. Parsing has found all mistakes already; this finds none.
     #[must_use]
-    pub fn new(file: RuleFile) -> Self {
+    pub fn new(mut file: RuleFile) -> Self {
+        spelling::spell(&mut file);
         Build::default().program(file)
     }
 
@@ -155,17 +161,28 @@ impl Program {
         self.questions.checks.any_time()
     }
 
+    /// The headers that keys, conditions and costs name.
+    #[must_use]
+    pub fn named_headers(&self) -> &Arc<NamedHeaders> {
+        &self.named_headers
+    }
+
     /// Which of a named limit's overrides holds for a key, by its place; `None`: the limit's own numbers do.
     #[must_use]
     pub fn override_of(&self, named: usize, key: Key<'_>) -> Option<usize> {
         self.overrides.get(named)?.find(key)
     }
 
-    /// Which route takes a request, and which rules apply to it.
+    /// Which route takes a request, and which rules apply to it; none of either where the request is
+    /// [invalid](Found::invalid).
     #[must_use]
     pub fn find<'p, 'r>(&'p self, request: &Request<'r>) -> Found<'p, 'r> {
-        let path = normal_path(request.path);
+        let path = match decode_path(request.path, self.file.encoded_slash) {
+            Ok(path) => path,
+            Err(error) => return Found::of_invalid(self, *request, Invalid::Path(error)),
+        };
         let mut rules = SmallVec::new();
+        let mut repeated = None;
         let route = with_scratch(self.sizes, |scratch| {
             let mut asking = Asking::new(&self.questions, request, &path, scratch);
             let mut found = None;
@@ -183,8 +200,12 @@ impl Program {
                 let OfRoute { first_rule, rules, .. } = self.of_route[route];
                 self.conditions.visit(rules, &mut asking, |rule| apply(first_rule + rule));
             }
+            repeated = asking.repeated.take();
             found
         });
+        if let Some(attribute) = repeated {
+            return Found::of_invalid(self, *request, Invalid::Repeated(attribute));
+        }
         Found::new(self, *request, path, route, rules)
     }
 

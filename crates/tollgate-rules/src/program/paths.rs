@@ -5,10 +5,7 @@
 //! by binary search, shapes by a trie over segments.
 
 use super::{Map, scratch::Scratch, trie::Trie};
-use crate::{
-    model::PathPattern,
-    reading::{Shape, letters, normal_path},
-};
+use crate::{model::PathPattern, reading::Shape};
 
 /// Which question about the path.
 pub(super) type Fact = u32;
@@ -29,15 +26,13 @@ pub(super) struct Paths {
 
 impl Paths {
     pub(super) fn exactly(&mut self, text: &str) -> Fact {
-        let text = normal_path(text).into_owned().into_boxed_str();
         let facts = &mut self.facts;
-        *self.exact.entry(text).or_insert_with(|| next(facts))
+        *self.exact.entry(text.into()).or_insert_with(|| next(facts))
     }
 
     pub(super) fn beginning(&mut self, text: &str) -> Fact {
-        let text = letters(text).into_owned().into_boxed_str();
         let facts = &mut self.facts;
-        *self.beginnings.by_text.entry(text).or_insert_with(|| next(facts))
+        *self.beginnings.by_text.entry(text.into()).or_insert_with(|| next(facts))
     }
 
     pub(super) fn shaped(&mut self, pattern: &PathPattern) -> ShapeId {
@@ -76,7 +71,7 @@ impl Paths {
         &self.shapes[id.0 as usize].1
     }
 
-    /// Marks every fact that holds for the path, a normal one.
+    /// Marks every fact that holds for the path, a decoded one.
     pub(super) fn mark(&self, path: &str, scratch: &mut Scratch) {
         if !self.exact.is_empty()
             && let Some(&fact) = self.exact.get(path)

@@ -4,10 +4,7 @@
 //! request's own value is looked up once, and each rule compares two numbers.
 
 use super::{Map, paths::ShapeId};
-use crate::{
-    model::Attribute,
-    reading::{letters, normal_host, normal_path},
-};
+use crate::{model::Attribute, reading::normal_host};
 use http::HeaderName;
 use std::sync::Arc;
 
@@ -58,8 +55,6 @@ impl Subject {
     /// A text as this subject's values are spelled.
     pub(super) fn spelled(&self, text: &str, whole: Whole) -> String {
         match (self, whole) {
-            (Self::Path, Whole::Yes) => normal_path(text).into_owned(),
-            (Self::Path, Whole::No) => letters(text).into_owned(),
             (Self::Host, Whole::Yes) => normal_host(text).into_owned(),
             (Self::Host, Whole::No) => text.to_ascii_lowercase(),
             _ => text.to_owned(),

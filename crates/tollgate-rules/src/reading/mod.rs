@@ -11,9 +11,12 @@ mod shape;
 mod text;
 
 pub(crate) use address::{address_text, key_text, network_text};
-pub(crate) use fields::{cookie, cookies, first_header, header, pair_value, query, query_pairs};
+pub(crate) use fields::{
+    Repeated, cookie, cookies, credentials, header, header_lines, is_credentials, pair_value, query,
+    query_pairs,
+};
 pub(crate) use host::normal_host;
-pub use path::normal_path;
-pub(crate) use path::{dotted, letters, segments};
+pub use path::{PathError, decode_path, encode_path};
+pub(crate) use path::{decode_rule_text, segments};
 pub(crate) use shape::{Shape, wild_fits};
 pub(crate) use text::{Reader, Text, attribute};

@@ -4,11 +4,10 @@
 //! there is a choice. Time is at most the product of both lengths, however many `**` there are: only the last one seen
 //! is ever asked to take more.
 
-use super::path::letters;
 use crate::model::{PathPattern, Segment};
 use smallvec::{SmallVec, smallvec};
 
-/// A path's shape with its letters as in normal paths, so that texts can be compared as they are.
+/// A path's shape, its texts spelled as decoded paths are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) segments: Box<[Segment]>,
@@ -16,7 +15,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn new(pattern: &PathPattern) -> Self {
-        let mut segments: Vec<Segment> = pattern.segments.iter().map(normal).collect();
+        let mut segments = pattern.segments.clone();
         segments.dedup_by(|next, before| *next == Segment::Rest && *before == Segment::Rest);
         if segments.is_empty() {
             // The root is a path with one empty segment.
@@ -83,14 +82,6 @@ impl Shape {
     }
 }
 
-fn normal(segment: &Segment) -> Segment {
-    match segment {
-        Segment::Literal(text) => Segment::Literal(letters(text).into_owned()),
-        Segment::Wild(text) => Segment::Wild(letters(text).into_owned()),
-        other => other.clone(),
-    }
-}
-
 /// Whether a part of a shape, other than `**`, takes this segment.
 fn takes(part: &Segment, text: &str) -> bool {
     match part {
@@ -113,7 +104,12 @@ pub(crate) fn wild_fits(wild: &str, text: &str) -> bool {
                 part += 1;
                 continue;
             }
-            Some(&letter) if text.get(at).is_some_and(|&it| letter == b'?' || letter == it) => {
+            Some(b'?') if at < text.len() => {
+                part += 1;
+                at = after_letter(text, at);
+                continue;
+            }
+            Some(letter) if text.get(at) == Some(letter) => {
                 part += 1;
                 at += 1;
                 continue;
@@ -125,8 +121,13 @@ pub(crate) fn wild_fits(wild: &str, text: &str) -> bool {
         if tried == text.len() {
             return false;
         }
-        star = Some((before, tried + 1));
+        at = after_letter(text, tried);
+        star = Some((before, at));
         part = before + 1;
-        at = tried + 1;
     }
+}
+
+/// Where the letter that begins here ends; it may have several bytes.
+fn after_letter(text: &[u8], at: usize) -> usize {
+    at + 1 + text[at + 1..].iter().take_while(|byte| *byte & 0xC0 == 0x80).count()
 }

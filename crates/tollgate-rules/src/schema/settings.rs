@@ -28,6 +28,19 @@ pub(crate) static FILE: Shape = Shape {
         Key::optional("store", Mapping(&STORE), "Where what was used is kept"),
         Key::optional("trusted_proxies", Kind::List(&Text("network")), "Whose X-Forwarded-For is believed"),
         Key::defaulted(
+            "encoded_slash",
+            Word(&["reject", "decode", "keep"]),
+            "reject",
+            "Encoded slashes (`%2F`) in paths, and backslashes: answered 400, read as slashes, or kept encoded",
+        ),
+        Key::defaulted(
+            "on_repeat",
+            Word(&["reject", "first", "last"]),
+            "reject",
+            "A header, cookie or query parameter that a key or condition names, given twice: answered 400, or the first \
+             or last value counts",
+        ),
+        Key::defaulted(
             "headers",
             Word(&["draft-10", "x-ratelimit", "none"]),
             "draft-10",
@@ -110,7 +123,7 @@ pub(crate) static DOMAINS: Shape = Shape {
             "atomic",
             Switch,
             "false",
-            "Whether all descriptors of a request are charged or none is, and refused hits do not count",
+            "Whether all descriptors of a request are charged or none is, and refused hits do not count (comes closest to `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`)",
         ),
         Key::defaulted(
             "shadow_mode",
@@ -134,7 +147,7 @@ pub(crate) static DOMAINS: Shape = Shape {
             "dynamic_metadata",
             Switch,
             "false",
-            "Whether answers carry what was asked, and the `metadata` of what was found (`RESPONSE_DYNAMIC_METADATA`)",
+            "Whether answers carry the request, and the `metadata` of the descriptors that are within their limits (`RESPONSE_DYNAMIC_METADATA`)",
         ),
         Key::defaulted(
             "merge",
@@ -146,7 +159,7 @@ pub(crate) static DOMAINS: Shape = Shape {
             "count_refused",
             Switch,
             "true",
-            "Whether refused hits count; `false` as `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`",
+            "Whether a descriptor counts the hits that it refuses; other descriptors of the request are counted either way (see `atomic`)",
         ),
     ]],
     exactly_one: &[],
@@ -340,6 +353,19 @@ pub(crate) static UPSTREAM: Shape = Shape {
         ),
         Key::defaulted("connect_timeout", Duration, "1s", "How long a connection may take"),
         Key::defaulted("timeout", Duration, "30s", "How long an answer may take to begin"),
+        Key::defaulted(
+            "idle_timeout",
+            Duration,
+            "1500ms",
+            "How long an unused connection to a server is kept. Set it lower than the server's own keep-alive timeout",
+        ),
+        Key::defaulted(
+            "abort_grace",
+            Duration,
+            "30s",
+            "How long a request that its client aborted still counts while the server works on it",
+        ),
+        Key::defaulted("tunnel_timeout", Duration, "1h", "Idle timeout of a WebSocket or other upgrade"),
         Key::optional("health", Mapping(&HEALTH), "How servers are asked whether they are well"),
     ]],
     exactly_one: &[],

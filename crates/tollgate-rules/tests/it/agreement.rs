@@ -7,7 +7,10 @@ use crate::{
 use proptest::{collection::vec, prelude::*, sample::select};
 use tollgate_rules::{
     Keyed, Outcome, Program, RuleFile,
-    model::{Cost, Excess, Instant, LimitSource, Matcher, Missing, Route, Rule, RuleLimit, TimeSpan, When},
+    model::{
+        Cost, EncodedSlash, Excess, Instant, LimitSource, Matcher, Missing, OnRepeat, Route, Rule, RuleLimit,
+        TimeSpan, When,
+    },
 };
 
 const PARTS: [&str; 13] = ["a", "b", "c", "ab", LONG, "*", "**", "**", "{x}", "{y}", "a*", "?", "*b"];
@@ -117,7 +120,9 @@ fn rules(most: usize) -> impl Strategy<Value = Vec<Rule>> {
 
 fn rule_file() -> impl Strategy<Value = RuleFile> {
     let route = (when(), rules(8), prop::bool::weighted(0.9));
-    (vec(route, 0..16), rules(12)).prop_map(|(routes, everywhere)| {
+    let slash = select(vec![EncodedSlash::Reject, EncodedSlash::Decode, EncodedSlash::Keep]);
+    let on_repeat = select(vec![OnRepeat::First, OnRepeat::Last]);
+    (vec(route, 0..16), rules(12), slash, on_repeat).prop_map(|(routes, everywhere, slash, on_repeat)| {
         let named_routes = routes.into_iter().enumerate().map(|(place, (when, rules, enabled))| Route {
             name: format!("route-{place}"),
             enabled,
@@ -128,6 +133,8 @@ fn rule_file() -> impl Strategy<Value = RuleFile> {
         });
         let mut made = file(named_routes.collect(), everywhere);
         made.limits = vec![named("shared", &[])];
+        made.encoded_slash = slash;
+        made.on_repeat = on_repeat;
         made
     })
 }
@@ -164,6 +171,7 @@ fn found(program: &Program, sent: &Sent) -> Plain {
             Keyed::Key(values) => PlainKey::Values(values.iter().map(|it| it.map(str::to_owned)).collect()),
             Keyed::Skip => PlainKey::Skip,
             Keyed::Deny { .. } => PlainKey::Deny,
+            Keyed::Repeated { .. } => PlainKey::Repeated,
         });
         (entry.id.0, keys.collect())
     });
@@ -181,6 +189,27 @@ proptest! {
         }
     }
 
+    /// Where values that are given twice are rejected, a request that is not meets what it would by its only values.
+    #[test]
+    fn rejecting_what_is_given_twice_changes_nothing_else(file in rule_file(), sent in sent()) {
+        let with = |on_repeat| {
+            let mut file = file.clone();
+            file.on_repeat = on_repeat;
+            Program::new(file)
+        };
+        let (first, strict) = (with(OnRepeat::First), with(OnRepeat::Reject));
+        if strict.find(&sent.request()).invalid().is_none() {
+            let (first, strict) = (found(&first, &sent), found(&strict, &sent));
+            prop_assert_eq!(first.route, strict.route);
+            prop_assert_eq!(first.rules.len(), strict.rules.len());
+            for (first, strict) in first.rules.iter().zip(&strict.rules) {
+                prop_assert_eq!(first.0, strict.0);
+                for (first, strict) in first.1.iter().zip(&strict.1) {
+                    prop_assert!(first == strict || *strict == PlainKey::Repeated);
+                }
+            }
+        }
+    }
 }
 
 proptest! {

@@ -106,6 +106,8 @@ fn upstreams() {
     let server = |url: &str, weight| Server { url: url.to_owned(), weight };
     assert_eq!(orders.servers, [server("http://127.0.0.1:9001", 1), server("http://127.0.0.1:9002", 2)]);
     assert_eq!((orders.connect_timeout, orders.timeout), (seconds(2), seconds(20)));
+    assert_eq!(orders.idle_timeout, seconds(55));
+    assert_eq!(file.upstreams[1].idle_timeout, std::time::Duration::from_millis(1500));
     let health =
         HealthCheck { path: "/ok".to_owned(), every: seconds(3), unhealthy_after: 4, healthy_after: 1 };
     assert_eq!(orders.health, Some(health));

@@ -26,6 +26,7 @@ fn key(names: &[&str], missing: Missing, sent: &Sent) -> String {
         }
         Keyed::Skip => "skip".to_owned(),
         Keyed::Deny { missing } => format!("deny without {missing:?}"),
+        Keyed::Repeated { attribute } => format!("{attribute:?} is repeated"),
     }
 }
 
@@ -34,18 +35,26 @@ fn values_of_every_attribute_in_order() {
     let sent = get("/orders/7//x/")
         .method("PUT")
         .host("API.Example:80")
-        .query("q=a%20b&q=c")
+        .query("q=a%20b&p=1&p=2")
         .header("x-a", "1")
-        .header("x-a", "2")
-        .header("cookie", "s=secret");
+        .header("x-twice", "1")
+        .header("x-twice", "2")
+        .header("accept", "a")
+        .header("accept", "b")
+        .header("authorization", "bearer  K")
+        .header("cookie", "s=\"secret\"");
     for (name, value) in [
         ("path", "[/orders/7/x/]"),
         ("path.id", "[7]"),
         ("method", "[PUT]"),
         ("host", "[api.example]"),
-        ("header.x-a", "[1, 2]"),
+        ("header.x-a", "[1]"),
+        ("header.x-twice", "Header(\"x-twice\") is repeated"),
+        ("header.accept", "[a, b]"),
+        ("header.authorization", "[Bearer K]"),
         ("header.x-b", "-"),
         ("query.q", "[a b]"),
+        ("query.p", "Query(\"p\") is repeated"),
         ("query.r", "-"),
         ("cookie.s", "[secret]"),
         ("cookie.t", "-"),

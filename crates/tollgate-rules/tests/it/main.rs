@@ -19,5 +19,6 @@ mod pieces;
 mod robust;
 mod schema;
 mod secrets;
+mod spellings;
 mod switches;
 mod yaml;

@@ -4,9 +4,8 @@
 use crate::build::Sent;
 use std::net::IpAddr;
 use tollgate_rules::{
-    RuleFile,
-    model::{Attribute, Instant, Matcher, Missing, PathPattern, Rule, Segment, TimeSpan, When},
-    normal_path,
+    RuleFile, decode_path,
+    model::{Attribute, Instant, Matcher, Missing, OnRepeat, PathPattern, Rule, Segment, TimeSpan, When},
 };
 
 /// What one charge's key is.
@@ -15,6 +14,8 @@ pub(crate) enum PlainKey {
     Values(Vec<Option<String>>),
     Skip,
     Deny,
+    /// The plain walk never says this: files that reject are compared in another way.
+    Repeated,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +26,10 @@ pub(crate) struct Plain {
 }
 
 pub(crate) fn find(file: &RuleFile, sent: &Sent) -> Plain {
-    let path = normal_path(&sent.path).into_owned();
-    let asked = Asked { sent, path: &path };
+    let Ok(path) = decode_path(&sent.path, file.encoded_slash) else {
+        return Plain { route: None, rules: Vec::new() };
+    };
+    let asked = Asked { sent, path: &path, on_repeat: file.on_repeat };
     let route =
         file.routes.iter().position(|route| route.enabled && asked.holds(&route.when, &[&route.when]));
     let mut rules = Vec::new();
@@ -66,9 +69,18 @@ pub(crate) fn find(file: &RuleFile, sent: &Sent) -> Plain {
 struct Asked<'a> {
     sent: &'a Sent,
     path: &'a str,
+    on_repeat: OnRepeat,
 }
 
 impl Asked<'_> {
+    /// Which of several values counts.
+    fn one(&self, values: Vec<String>) -> Option<String> {
+        match self.on_repeat {
+            OnRepeat::Last => values.into_iter().next_back(),
+            OnRepeat::First | OnRepeat::Reject => values.into_iter().next(),
+        }
+    }
+
     fn holds(&self, when: &When, captures: &[&When]) -> bool {
         match when {
             When::Always => true,
@@ -97,20 +109,23 @@ impl Asked<'_> {
                 Some(host.split(':').next()?.trim_end_matches('.').to_owned())
             }
             Attribute::Header(name) => {
-                let lines: Vec<_> =
-                    headers.get_all(name).iter().map(|line| line.to_str().expect("text")).collect();
-                (!lines.is_empty()).then(|| lines.join(", "))
+                let lines = headers.get_all(name).iter().map(|line| line.to_str().expect("text").to_owned());
+                self.one(lines.collect())
             }
-            Attribute::Query(name) => self.sent.query.as_ref()?.split('&').find_map(|pair| {
-                let (its, value) = pair.split_once('=').unwrap_or((pair, ""));
-                (!pair.is_empty() && its == name).then(|| value.replace('+', " ").replace("%61", "a"))
-            }),
+            Attribute::Query(name) => {
+                let pairs = self.sent.query.as_ref()?.split('&').filter_map(|pair| {
+                    let (its, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    (!pair.is_empty() && its == name).then(|| value.replace('+', " ").replace("%61", "a"))
+                });
+                self.one(pairs.collect())
+            }
             Attribute::Cookie(name) => {
                 let lines = headers.get_all("cookie").iter().map(|line| line.to_str().expect("text"));
-                lines.flat_map(|line| line.split(';')).find_map(|pair| {
+                let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| {
                     let (its, value) = pair.split_once('=')?;
                     (its.trim() == name).then(|| value.trim().to_owned())
-                })
+                });
+                self.one(pairs.collect())
             }
             Attribute::IpPrefix(24) => Some(match address(&self.sent.ip) {
                 IpAddr::V4(four) => {

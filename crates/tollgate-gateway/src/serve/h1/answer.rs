@@ -52,8 +52,8 @@ pub(super) struct Answer {
 pub(super) struct BrokenOff;
 
 impl Answer {
-    /// `rest` goes before it: what is left of an invitation to send a body.
-    pub(super) fn new(rest: &'static [u8], response: Response<Body>, asked: Asked) -> Self {
+    /// `rest` goes before it: what is left of an invitation to send a body, and interim responses.
+    pub(super) fn new(rest: &[u8], response: Response<Body>, asked: Asked) -> Self {
         let (mut head, mut body) = response.into_parts();
         let passed = body.take_passed();
         let length = head.headers.get(header::CONTENT_LENGTH);

@@ -10,14 +10,16 @@ use super::{
 use crate::{
     body::BodyError,
     chunks::{self, Chunks, Piece},
+    interim::InterimQueue,
 };
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use std::{
+    io,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
 };
 use tokio::io::AsyncWrite;
 
@@ -102,6 +104,35 @@ impl Intake {
         if rest.len() < CONTINUE.len() { rest } else { b"" }
     }
 
+    /// Whether an invitation is still to be written, in whole or in part.
+    pub(super) fn has_invitation(&self) -> bool {
+        !self.invitation.is_empty()
+    }
+
+    /// Writes an interim response of the server, and before it what is left of an invitation that was begun.
+    pub(super) fn poll_interim(
+        &mut self,
+        interim: &InterimQueue,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.invitation.len() < CONTINUE.len() {
+            ready!(self.poll_invite(wire, context))?;
+        }
+        interim.poll_write(Pin::new(&mut wire.gate), context)
+    }
+
+    fn poll_invite(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.invitation.is_empty() {
+            self.invited = true;
+            match ready!(Pin::new(&mut wire.gate).poll_write(context, self.invitation))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.invitation = &self.invitation[written..],
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Reads on, where a frame is wanted; where none is, notices when the client leaves.
     pub(super) fn feed(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> Fed {
         let unwanted = {
@@ -116,13 +147,10 @@ impl Intake {
         if let Some(is_over) = unwanted {
             return self.watch(is_over, wire, context);
         }
-        while !self.invitation.is_empty() {
-            self.invited = true;
-            match Pin::new(&mut wire.gate).poll_write(context, self.invitation) {
-                Poll::Ready(Ok(written @ 1..)) => self.invitation = &self.invitation[written..],
-                Poll::Ready(_) => return Fed::Gone,
-                Poll::Pending => return Fed::Pending,
-            }
+        match self.poll_invite(wire, context) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(_)) => return Fed::Gone,
+            Poll::Pending => return Fed::Pending,
         }
         if wire.poll_flush(context).is_pending() {
             return Fed::Pending;

@@ -17,12 +17,17 @@ use super::{
     gate::Gate,
     handler::Handler,
 };
-use crate::request::RequestBody;
+use crate::{interim::InterimQueue, request::RequestBody};
 use answer::{Answer, Asked, attend};
 use head::{Framing, Head, Refused};
 use http::{Method, Request, StatusCode};
 use intake::{Fed, Intake};
-use std::{future::poll_fn, pin::pin, task::Poll};
+use std::{
+    future::poll_fn,
+    io,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+};
 use tokio::sync::oneshot;
 use wire::Wire;
 
@@ -144,6 +149,17 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
                 response = Some(answered);
                 return Poll::Ready(());
             }
+            if visit.interim.is_filled() {
+                match poll_interim(&visit.interim, wire, intake.as_mut(), context) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    // An invitation must not be written in the middle of it.
+                    Poll::Pending if intake.as_ref().is_some_and(Intake::has_invitation) => {
+                        return Poll::Pending;
+                    }
+                    Poll::Pending => {}
+                }
+            }
             match attend(wire, intake.as_mut(), context) {
                 Fed::Some => {}
                 Fed::Pending => return Poll::Pending,
@@ -155,7 +171,7 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
     let Some(response) = response else { return After::Cut };
     let status = response.status();
     asked.keep_alive &= !visit.presence.is_going() && !visit.presence.is_finishing();
-    let mut rest: &'static [u8] = b"";
+    let mut rest: &[u8] = b"";
     if let Some(intake) = &mut intake {
         rest = intake.answered();
         if !intake.is_done() && !intake.is_wanted() {
@@ -164,6 +180,11 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
         }
         // An answer that comes before its request is over is the last: what the client still sends is thrown away.
         asked.keep_alive &= intake.is_done();
+    }
+    let interim;
+    if visit.interim.is_filled() {
+        interim = [rest, &visit.interim.take()].concat();
+        rest = &interim;
     }
     let mut sending = Answer::new(rest, response, asked);
     if poll_fn(|context| sending.poll(wire, intake.as_mut(), context)).await.is_err() {
@@ -175,6 +196,19 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
         _ if intake.is_some_and(|intake| !intake.is_done()) => After::Linger,
         _ if sending.keeps_alive() => After::Next,
         _ => After::Close,
+    }
+}
+
+/// Writes interim responses while the final one is waited for.
+fn poll_interim(
+    interim: &InterimQueue,
+    wire: &mut Wire,
+    intake: Option<&mut Intake>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    match intake {
+        Some(intake) => intake.poll_interim(interim, wire, context),
+        None => interim.poll_write(Pin::new(&mut wire.gate), context),
     }
 }
 

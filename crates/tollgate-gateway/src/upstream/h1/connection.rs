@@ -16,6 +16,9 @@ const SMALL_READ: usize = 16 << 10;
 /// What a read asks for at most.
 const LARGE_READ: usize = 64 << 10;
 
+/// A connection that rested for less than this is busy, and so is its worker: the runtime has just looked at all sockets.
+const BRIEF_REST: Duration = Duration::from_millis(1);
+
 pub(crate) struct Connection {
     pub(super) stream: Stream,
     /// Read and not taken yet. Kept with its memory from one exchange to the next.
@@ -24,6 +27,9 @@ pub(crate) struct Connection {
     pub(super) write: BytesMut,
     pub(super) deadline: Deadline,
     read_size: usize,
+    /// Whether it has carried an exchange before.
+    pub(super) reused: bool,
+    rests_since: Instant,
     /// Until when it may be used again.
     pub(crate) keep_until: Instant,
     /// Since when it is in use.
@@ -39,6 +45,8 @@ impl Connection {
             write: BytesMut::new(),
             deadline: Deadline::new(now),
             read_size: SMALL_READ,
+            reused: false,
+            rests_since: now,
             keep_until: now,
             taken: now,
         })
@@ -59,16 +67,20 @@ impl Connection {
         Poll::Ready(Ok(read))
     }
 
-    /// Whether the connection rests as it should: nothing was sent by the other end, not even its end. What the runtime
-    /// has not been told yet is not seen; it costs no system call.
-    pub(crate) fn is_quiet(&mut self) -> bool {
-        self.read.is_empty() && self.stream.is_quiet()
+    /// Whether the server has sent nothing since the last response, not even the end of the stream. Otherwise the
+    /// connection must be closed. Bytes that arrive after this look are not seen. Costs one system call, unless the
+    /// connection is in constant use: then what the runtime saw last is enough.
+    pub(crate) fn is_quiet(&mut self, now: Instant) -> bool {
+        let is_busy = now.saturating_duration_since(self.rests_since) < BRIEF_REST;
+        self.read.is_empty() && if is_busy { self.stream.seems_quiet() } else { self.stream.is_quiet() }
     }
 
     /// Ready to rest for so long.
     pub(super) fn rest(&mut self, keep: Duration) {
         self.read_size = SMALL_READ;
-        self.keep_until = Instant::now() + keep;
+        self.reused = true;
+        self.rests_since = Instant::now();
+        self.keep_until = self.rests_since + keep;
     }
 
     /// The bytes themselves, and what was read ahead: for a tunnel.

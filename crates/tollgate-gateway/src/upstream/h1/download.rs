@@ -55,6 +55,20 @@ impl Download {
         self.exchange.is_none() || matches!(self.framing, Left::Length(0))
     }
 
+    /// For how long the exchange goes on if the client is gone; none if it has ended.
+    pub(crate) fn grace(&self) -> Option<Duration> {
+        self.exchange.is_some().then(|| self.server.abort_grace())
+    }
+
+    /// The client is gone: nothing more is sent, and the server may be silent for as long as its grace.
+    pub(crate) fn discard(&mut self) {
+        self.silence = self.server.abort_grace();
+        if let Some(exchange) = &mut self.exchange {
+            exchange.upload.give_up();
+            exchange.connection.deadline.set(Instant::now() + self.silence);
+        }
+    }
+
     pub(crate) fn size_hint(&self) -> SizeHint {
         match self.framing {
             Left::Length(left) => SizeHint::with_exact(left),
@@ -69,7 +83,10 @@ impl Download {
         let frame = match ready!(self.poll_step(context)) {
             Ok(frame) => frame.map(Ok),
             Err(error) => {
-                self.exchange = None;
+                // An exchange that the client broke off is still on; see `discard`.
+                if !error.is_by_client() {
+                    self.exchange = None;
+                }
                 Some(Err(error))
             }
         };

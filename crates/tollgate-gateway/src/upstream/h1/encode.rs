@@ -22,7 +22,7 @@ pub(super) enum Framing {
 /// Writes the head of a request. Its headers hold neither `Content-Length` nor `Transfer-Encoding`, and are for one hop
 /// already.
 pub(super) fn request(out: &mut BytesMut, request: &Outbound<'_>, framing: Framing) {
-    let Outbound { method, target, headers, told } = *request;
+    let Outbound { method, target, headers, told, .. } = *request;
     out.reserve(method.as_str().len() + target.len() + 192 + headers.len() * 48);
     out.put_slice(method.as_str().as_bytes());
     out.put_u8(b' ');

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     body::{Body, BodyError},
+    chunks,
     forward::Told,
+    guards::Guards,
+    interim::InterimSender,
     request::RequestBody,
     upstream::{server::Server, stream::Stream},
 };
@@ -21,14 +24,18 @@ use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_body::Body as _;
 use std::{
     future::poll_fn,
+    io,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{io::AsyncWriteExt, time::Instant};
 
 /// For how long a body is held back for a server that does not say `100 Continue`.
 const CONTINUE_WITHIN: Duration = Duration::from_secs(1);
+
+/// How many interim responses a server may send to a request.
+const MOST_INTERIM: u32 = 16;
 
 /// What a server answered.
 pub(crate) enum Answer {
@@ -39,7 +46,8 @@ pub(crate) enum Answer {
 
 /// Why there is no answer.
 pub(crate) enum Failed {
-    /// Not a byte was sent: the request may be sent again, on another connection.
+    /// The request may be sent again on a new connection: not a byte of it was sent, or it is safe (GET, HEAD, OPTIONS
+    /// without a body) and a pooled connection was closed before any byte of the response.
     Unsent(RequestBody),
     /// The client's doing.
     Client(BodyError),
@@ -53,21 +61,47 @@ pub(crate) struct Outbound<'a> {
     pub(crate) target: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) told: Option<&'a Told>,
+    /// Where interim responses go; without it they are dropped.
+    pub(crate) interim: Option<&'a InterimSender>,
 }
 
 pub(super) struct Exchange {
     pub(super) connection: Box<Connection>,
     pub(super) upload: Upload,
     timeout: Duration,
+    /// How many interim responses have come.
+    interim: u32,
 }
 
-/// Sends a request on `connection`, which rests, and waits for the head of the answer.
+/// An exchange until its response begins.
+struct Pending<'a> {
+    /// Taken out when it has ended.
+    exchange: Option<Exchange>,
+    method: &'a Method,
+    server: &'a Arc<Server>,
+    guards: &'a mut Guards,
+}
+
+impl Drop for Pending<'_> {
+    /// The client aborted the request. What was written of it has reached the server, which works on it.
+    fn drop(&mut self) {
+        if let Some(exchange) = self.exchange.take_if(|exchange| exchange.upload.written > 0) {
+            let grace = self.server.abort_grace();
+            let discarded = exchange.discard(self.method.clone(), self.server.clone(), grace);
+            self.guards.keep_during(discarded, grace);
+        }
+    }
+}
+
+/// Sends a request on `connection`, which rests, and waits for the head of the answer. If this future is dropped while
+/// the server works on the request, `guards` are kept for as long as that takes.
 pub(crate) async fn exchange(
     mut connection: Box<Connection>,
     request: Outbound<'_>,
     body: RequestBody,
     server: &Arc<Server>,
     timeout: Duration,
+    guards: &mut Guards,
 ) -> Result<Answer, Failed> {
     let framing = framing(&body);
     let mut buffer = std::mem::take(&mut connection.write);
@@ -78,12 +112,28 @@ pub(crate) async fn exchange(
     let first = if expecting { CONTINUE_WITHIN.min(timeout) } else { timeout };
     // It was taken for this request, a moment ago.
     connection.deadline.set(connection.taken + first);
-    let mut exchange = Exchange { connection, upload, timeout };
-    match poll_fn(|context| exchange.poll_head(request.method, context)).await {
-        Ok((head, rest)) => Ok(exchange.answer(head, rest, server)),
-        Err(Failed::Unsent(_)) => Err(Failed::Unsent(exchange.upload.into_parts().0)),
-        Err(failed) => Err(failed),
+    let exchange = Some(Exchange { connection, upload, timeout, interim: 0 });
+    let mut pending = Pending { exchange, method: request.method, server, guards };
+    let head = poll_fn(|context| match &mut pending.exchange {
+        Some(exchange) => exchange.poll_head(&request, context),
+        None => Poll::Pending,
+    })
+    .await;
+    if let Err(Failed::Client(error)) = head {
+        return Err(Failed::Client(error));
     }
+    match (head, pending.exchange.take()) {
+        (Ok((head, rest)), Some(exchange)) => Ok(exchange.answer(head, rest, server)),
+        (Err(Failed::Unsent(_)), Some(exchange)) => Err(Failed::Unsent(exchange.upload.into_body())),
+        (Ok(_), None) => Err(Failed::Protocol("broke off without an answer")),
+        (Err(failed), _) => Err(failed),
+    }
+}
+
+/// Whether the error says that the server closed the connection. A TLS failure is none: trying again would hide it.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
 /// How a body is framed: by its length where that is known.
@@ -105,7 +155,7 @@ fn response<B>(status: StatusCode, headers: HeaderMap, body: B) -> Response<B> {
 impl Exchange {
     fn poll_head(
         &mut self,
-        method: &Method,
+        request: &Outbound<'_>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(Head, Bytes), Failed>> {
         loop {
@@ -113,9 +163,16 @@ impl Exchange {
                 self.poll_upload(context)?;
             }
             match self.connection.poll_read(context) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(self.closed("closed without an answer"))),
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(self.closed("broke off without an answer"))),
-                Poll::Ready(Ok(_)) => match self.parse(method) {
+                Poll::Ready(Ok(0)) => {
+                    return Poll::Ready(Err(self.closed(request.method, "closed without an answer")));
+                }
+                Poll::Ready(Err(error)) if is_closed(&error) => {
+                    return Poll::Ready(Err(self.closed(request.method, "broke off without an answer")));
+                }
+                Poll::Ready(Err(_)) => {
+                    return Poll::Ready(Err(Failed::Protocol("broke off without an answer")));
+                }
+                Poll::Ready(Ok(_)) => match self.parse(request) {
                     Ok(Some(found)) => return Poll::Ready(Ok(found)),
                     Ok(None) => {}
                     Err(reason) => return Poll::Ready(Err(Failed::Protocol(reason))),
@@ -154,30 +211,72 @@ impl Exchange {
         Ok(())
     }
 
-    fn closed(&self, reason: &'static str) -> Failed {
-        if self.upload.written == 0 { Failed::Unsent(RequestBody::empty()) } else { Failed::Protocol(reason) }
+    /// The server closed the connection before the head of its response was complete.
+    fn closed(&self, method: &Method, reason: &'static str) -> Failed {
+        let is_safe =
+            self.upload.is_bodiless() && matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let is_unanswered = self.connection.reused && self.interim == 0 && self.connection.read.is_empty();
+        if self.upload.written == 0 || (is_safe && is_unanswered) {
+            Failed::Unsent(RequestBody::empty())
+        } else {
+            Failed::Protocol(reason)
+        }
     }
 
-    /// Reads the head off what was read, past any that only inform; gives it, and what follows it.
-    fn parse(&mut self, method: &Method) -> Result<Option<(Head, Bytes)>, &'static str> {
+    /// Reads the head off what was read, and what follows it. Interim responses before it are passed on, but for
+    /// `100 Continue`: the client was sent its own.
+    fn parse(&mut self, request: &Outbound<'_>) -> Result<Option<(Head, Bytes)>, &'static str> {
         let mut bytes = self.connection.read.split().freeze();
         loop {
-            let Some(head) = head::parse(&bytes, method)? else {
+            let Some(head) = head::parse(&bytes, request.method)? else {
                 // Seldom: a head in two packets. The next read goes behind its first part.
                 self.connection.read = BytesMut::from(&bytes[..]);
                 return Ok(None);
             };
             let rest = bytes.split_off(head.length);
             if !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS {
+                if head.framing == head::Framing::Chunked {
+                    chunks::check_start(&rest).map_err(|_| "its chunks are malformed")?;
+                }
                 return Ok(Some((head, rest)));
+            }
+            self.interim += 1;
+            if self.interim > MOST_INTERIM {
+                return Err("it sends too many interim responses");
             }
             if head.status == StatusCode::CONTINUE {
                 self.upload.go_on();
+            } else if let Some(interim) = request.interim {
+                interim.send(head.status, &head.passed, &head.headers);
             }
             if rest.is_empty() {
                 return Ok(None);
             }
             bytes = rest;
+        }
+    }
+
+    /// Reads the response and throws it away, for a client that is gone. The connection stays open meanwhile: many servers
+    /// close theirs as soon as ours is closed, and work on, so that nobody could tell when they are done. Where the request
+    /// is incomplete and will remain so, the server must be told. What it does then is not known unless it responds.
+    async fn discard(mut self, method: Method, server: Arc<Server>, grace: Duration) {
+        let is_complete = self.upload.is_done();
+        if !is_complete {
+            self.upload.give_up();
+            let _ = self.connection.stream.shutdown().await;
+        }
+        self.timeout = grace;
+        self.connection.deadline.set(Instant::now() + grace);
+        let (target, headers, told, interim) = ("", &HeaderMap::new(), None, None);
+        let request = Outbound { method: &method, target, headers, told, interim };
+        match poll_fn(|context| self.poll_head(&request, context)).await {
+            Ok((head, rest)) => {
+                if let Answer::Response(response) = self.answer(head, rest, &server) {
+                    response.into_body().discard().await;
+                }
+            }
+            Err(_) if is_complete => {}
+            Err(_) => std::future::pending().await,
         }
     }
 

@@ -57,6 +57,10 @@ impl Upload {
         self.stage == Stage::Done
     }
 
+    pub(super) fn is_bodiless(&self) -> bool {
+        self.framing == Framing::None
+    }
+
     pub(super) fn is_expecting(&self) -> bool {
         self.stage == Stage::Expecting
     }
@@ -73,16 +77,19 @@ impl Upload {
         }
     }
 
-    /// Nothing more is sent.
+    /// Nothing more is sent, if there is anything left to send.
     pub(super) fn give_up(&mut self) {
+        if self.is_done() {
+            return;
+        }
         self.stage = Stage::Stuck;
         self.out = Outgoing::default();
         self.body = RequestBody::empty();
     }
 
-    /// The body, untouched where nothing was written, and the buffer.
-    pub(super) fn into_parts(self) -> (RequestBody, BytesMut) {
-        (self.body, self.out.head)
+    /// The body, untouched where nothing was written.
+    pub(super) fn into_body(self) -> RequestBody {
+        self.body
     }
 
     pub(super) fn take_buffer(&mut self) -> BytesMut {
