@@ -35,7 +35,8 @@ static ACCESSES: AtomicBool = AtomicBool::new(false);
 /// Begins to log, once.
 pub(crate) fn begin(settings: LogSettings) {
     let (filter, handle) = reload::Layer::new(targets(settings));
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(is_coloured());
+    // A line that cannot be written is lost: to complain on standard error, which is what cannot be written to, panics.
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(is_coloured()).log_internal_errors(false);
     let lines = match settings.format {
         LogFormat::Text => lines.with_target(false).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),

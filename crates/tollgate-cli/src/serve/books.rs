@@ -85,7 +85,7 @@ impl Books {
         let (found, program) = (ruled.found, ruled.found.program());
         let charge = match why {
             Why::Limit { charge, .. } => Some(&program.charges()[charge.0]),
-            Why::Missing(_) | Why::Length | Why::Store(_) => None,
+            Why::Missing(_) | Why::Repeated(_) | Why::Length | Why::Store(_) => None,
         };
         let values = match charge.map(|charge| found.key(charge)) {
             Some(Keyed::Key(values)) => Some(values),

@@ -3,26 +3,27 @@
 use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 use tollgate_admin::Meters;
-use tollgate_net::{Contents, Identity, TlsAcceptor, Watcher};
+use tollgate_net::{Contents, Identity, ReloadRequests, TlsAcceptor, Watcher};
 use tollgate_rules::model::TlsFiles;
 
-/// Serves these files, and what they are changed to: the next handshake has the new pair. One that cannot be served (half of
+/// Serves these files, and what they are changed to or reloaded with: the next handshake has the new pair. One that cannot be served (half of
 /// it may not be written yet) is told in the log, and the old one goes on.
 pub(super) fn follow(
     listener: &str,
     files: &TlsFiles,
     alpn: &[&str],
     meters: &Meters,
+    reload: &ReloadRequests,
 ) -> Result<(TlsAcceptor, JoinHandle<()>)> {
     let (cert, key) = (Contents::read(&files.cert), Contents::read(&files.key));
     let identity = Identity::parse(&cert, &key).with_context(|| format!("listen.{listener}.tls"))?;
     let acceptor = TlsAcceptor::new(identity, alpn);
-    let following = keep_up(listener.to_owned(), [cert, key], acceptor.clone(), meters.clone());
+    let watcher = Watcher::knowing([cert, key]).reload_on(reload.clone());
+    let following = keep_up(listener.to_owned(), watcher, acceptor.clone(), meters.clone());
     Ok((acceptor, tokio::spawn(following)))
 }
 
-async fn keep_up(listener: String, files: [Contents; 2], acceptor: TlsAcceptor, meters: Meters) {
-    let mut watcher = Watcher::knowing(files);
+async fn keep_up(listener: String, mut watcher: Watcher, acceptor: TlsAcceptor, meters: Meters) {
     loop {
         let changed = watcher.changed().await;
         let [cert, key] = &changed[..] else { continue };
@@ -30,11 +31,11 @@ async fn keep_up(listener: String, files: [Contents; 2], acceptor: TlsAcceptor, 
             Ok(identity) => {
                 acceptor.replace(identity);
                 meters.reloaded();
-                tracing::info!(listener, "the certificate was changed");
+                tracing::info!(listener, "certificate reloaded");
             }
             Err(error) => {
                 meters.reload_failed();
-                tracing::error!(listener, "the certificate stays as it was: {error}");
+                tracing::error!(listener, %error, "certificate not reloaded; the previous one stays in use");
             }
         }
     }

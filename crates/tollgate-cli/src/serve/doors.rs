@@ -76,7 +76,8 @@ impl Doors {
         let most = NonZeroUsize::new(listener.max_connections as usize);
         settings.max_connections = most.unwrap_or(NonZeroUsize::MIN);
         if let Some(tls) = &listener.tls {
-            let (acceptor, following) = certificates::follow(name, tls, alpn, opening.meters)?;
+            let (acceptor, following) =
+                certificates::follow(name, tls, alpn, opening.meters, &opening.options.reload)?;
             settings.tls = Some(acceptor);
             self.tasks.push(following);
         }

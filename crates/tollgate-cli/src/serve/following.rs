@@ -21,7 +21,7 @@ use tokio::{
 use tollgate::Enter;
 use tollgate_admin::{ReloadFailure, RuleMistake, State};
 use tollgate_book::{Book, BookError, NodeSeen, Wrong, compose};
-use tollgate_net::{Contents, Watcher};
+use tollgate_net::{Contents, ReloadRequests, Watcher};
 
 /// How often a node says that it is there, where nothing else is new.
 const SEEN_EVERY: Duration = Duration::from_secs(10);
@@ -68,8 +68,9 @@ impl<S: Enter + Tell + 'static> Following<S> {
     }
 
     /// Follows the database, and the file that has what is the node's own, for ever.
-    pub(super) async fn run(mut self, mut watched: Watched) {
-        let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
+    pub(super) async fn run(mut self, mut watched: Watched, mut reload: ReloadRequests) {
+        let read = Contents::new(watched.path.clone(), watched.text.clone());
+        let mut watcher = Watcher::knowing([read]).reload_on(reload.clone());
         watcher.follow(watched.patterns.clone(), &watched.domains);
         let mut listening = JoinSet::new();
         let heard = match &self.telling {
@@ -86,6 +87,11 @@ impl<S: Enter + Tell + 'static> Following<S> {
                 _ = polls.tick() => self.look_and_tell().await,
                 () = self.followers.look.notified() => self.look_and_tell().await,
                 () = heard.notified() => self.look_and_tell().await,
+                () = reload.next() => {
+                    // A revision that could not be put in force is tried again.
+                    self.refused = None;
+                    self.look_and_tell().await;
+                }
                 told = watcher.changed() => self.file_changed(&mut watched, &mut watcher, &told),
             }
             self.say_seen().await;
@@ -271,7 +277,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
         self.followers.meters.reload_failed();
         let database = self.source.keeper.source().name;
         self.followers.status.not_taken(&database, why, wrong.iter().map(mistake).collect());
-        tracing::error!(%database, "the rules stay as they were: {told}");
+        tracing::error!(%database, why = %told, "rules not reloaded; the previous rules stay in force");
     }
 
     /// Says that this node is there, and what it has in force. Whoever cannot be told is told the next time.

@@ -24,11 +24,15 @@ use crate::{
     args::{self, ServeArgs},
     file::{self, Loaded},
 };
-use anyhow::{Context, Result};
-use std::{sync::Arc, time::Duration};
+use anyhow::Result;
+use std::{
+    io::{self, Write as _},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::runtime::Builder;
 use tollgate::{Bounds, Cells, Enter, MemoryStore};
-use tollgate_net::{Drain, DrainTimes, Drained, stop_on_signals};
+use tollgate_net::{Drain, DrainTimes, Drained, ReloadRequests, reload_on_hangup, stop_on_signals};
 use tollgate_redis::{HealthState, OpenError, RedisStore};
 use tollgate_rules::{RuleFile, model::StoreSettings};
 
@@ -39,15 +43,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         let name = config.display();
         anyhow::bail!("there is no {name}; `tollgate serve -c FILE` names another\n\n{}", args::SERVE_HELP);
     }
-    let mut loaded = file::load_whole(config)?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();
     let drain = Drain::new(DrainTimes { pause: args.drain_pause, deadline: args.drain_deadline });
-    stop_on_signals(&drain).context("cannot listen to signals")?;
+    // Before anything else: from here on no SIGHUP ends the process. One that arrives before the listeners are open
+    // is answered once they are.
+    let reload = reload_on_hangup(&drain)?;
+    stop_on_signals(&drain)?;
+    let mut loaded = file::load_whole(config)?;
     crate::log::begin(loaded.rules.log);
+    runtime.spawn(log_reloads(reload.clone()));
     let mut book = None;
     if let Some(from) = loaded.rules.rules_from.clone() {
-        let (rules, source) = runtime.block_on(source::find(&loaded, &from, &drain))?;
+        let (rules, source) = runtime.block_on(source::find(&loaded, &from, &drain, reload.clone()))?;
         loaded.rules = rules;
         book = Some(source);
     }
@@ -57,6 +65,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         watched: Some(watched),
         book,
         workers: args.workers,
+        reload,
         metrics: if args.without_metrics { Metrics::Not } else { Metrics::Kept },
     };
     match store_of(&file.store)? {
@@ -66,6 +75,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
             runtime.block_on(serve(store, file, options, drain))
         }
     }
+}
+
+/// Logs every SIGHUP. What became of it is logged by whoever follows the files.
+async fn log_reloads(mut reload: ReloadRequests) {
+    loop {
+        reload.next().await;
+        tracing::info!(signal = "SIGHUP", "reloading rules and certificates");
+    }
+}
+
+/// Writes a line to standard error. A terminal or pipe that is gone is no reason to end.
+pub(super) fn print_line(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Asks whether Redis is there until it is, or is given up: so it is in the log and in what is told of the store before anybody
@@ -85,10 +107,10 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
     let is_tls = file.listen.admin.as_ref().is_some_and(|admin| admin.tls.is_some());
     let mut opened = Opened::open(store, file, options, drain.clone()).await?;
     for (name, address) in opened.addresses() {
-        eprintln!("{name:<8} {address}");
+        print_line(&format!("{name:<8} {address}"));
     }
     if let Some((_, address)) = opened.addresses().iter().find(|(name, _)| *name == "admin") {
-        eprintln!("console  {}://{address}/", if is_tls { "https" } else { "http" });
+        print_line(&format!("console  {}://{address}/", if is_tls { "https" } else { "http" }));
     }
     if opened.addresses().is_empty() {
         anyhow::bail!(
@@ -100,7 +122,7 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
     opened.join();
     if let Drained::Left(left) = drained {
         let connections = if left == 1 { "connection" } else { "connections" };
-        eprintln!("stopped with {left} {connections} still open");
+        print_line(&format!("stopped with {left} {connections} still open"));
     }
     Ok(())
 }

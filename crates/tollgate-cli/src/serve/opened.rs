@@ -27,7 +27,7 @@ use tollgate::{Cells, Enter};
 use tollgate_admin::{Access, Admin, Line, Meters, RulesState, Sketch, State, Traffic};
 use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings};
-use tollgate_net::{Contents, Drain, Listener, Phase, TlsFiles, Watcher};
+use tollgate_net::{Contents, Drain, Listener, Phase, ReloadRequests, TlsFiles, Watcher};
 use tollgate_rules::{Enforcer, RuleEntry, RuleFile, model};
 use tollgate_service::Desk;
 
@@ -42,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) book: Option<BookSource>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
+    /// Requests to read rules and certificates at once.
+    pub(crate) reload: ReloadRequests,
     /// Whether metrics are kept.
     pub(crate) metrics: Metrics,
 }
@@ -156,15 +158,17 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
                 .api(Arc::new(controls), traffic)
                 .console()
                 .access(access);
-            open_admin(listener, admin, socket, &drain, &meters, &mut tasks)?;
+            open_admin(listener, admin, socket, &drain, (&meters, &options.reload), &mut tasks)?;
         }
-        let node = node_name(&addresses);
+        let (node, reload) = (node_name(&addresses), options.reload);
         match (options.watched, options.book) {
             (Some(watched), Some(book)) => {
-                tasks.push(tokio::spawn(Following::new(Arc::clone(&followers), book, node).run(watched)));
+                tasks.push(tokio::spawn(
+                    Following::new(Arc::clone(&followers), book, node).run(watched, reload),
+                ));
             }
             (Some(watched), None) => {
-                tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers), keeper)));
+                tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers), keeper, reload)));
             }
             (None, _) => {}
         }
@@ -233,6 +237,7 @@ fn open_gateway<S: Enter + 'static>(
     if let Some(tls) = &listener.tls {
         settings.tls = Some(TlsFiles { cert: tls.cert.clone(), key: tls.key.clone() });
     }
+    settings.reload = options.reload.clone();
     settings.limits.head = listener.max_header as usize;
     settings.limits.body = listener.max_body.unwrap_or(u64::MAX);
     settings.limits.head_timeout = listener.header_timeout;
@@ -247,12 +252,12 @@ fn open_admin(
     admin: Admin,
     socket: Listener,
     drain: &Drain,
-    meters: &Meters,
+    (meters, reload): (&Meters, &ReloadRequests),
     tasks: &mut Vec<JoinHandle<()>>,
 ) -> Result<()> {
     let admin = match &listener.tls {
         Some(tls) => {
-            let (acceptor, following) = certificates::follow("admin", tls, &["http/1.1"], meters)?;
+            let (acceptor, following) = certificates::follow("admin", tls, &["http/1.1"], meters, reload)?;
             tasks.push(following);
             admin.tls(acceptor)
         }
@@ -308,9 +313,11 @@ async fn follow<S: Enter + Tell + 'static>(
     mut watched: Watched,
     followers: Arc<Followers<S>>,
     keeper: Arc<dyn Keeper>,
+    reload: ReloadRequests,
 ) {
     // It may have changed while everything was opened, and may be half written now.
-    let mut watcher = Watcher::knowing([Contents::new(watched.path.clone(), watched.text.clone())]);
+    let read = Contents::new(watched.path.clone(), watched.text.clone());
+    let mut watcher = Watcher::knowing([read]).reload_on(reload);
     watcher.follow(watched.patterns.clone(), &watched.domains);
     loop {
         if followers.status.rules().failure.is_none()

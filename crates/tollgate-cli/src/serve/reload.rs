@@ -109,7 +109,7 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         }
         self.meters.reloaded();
         let generation = self.status.reloaded();
-        tracing::info!(generation, "the rules were changed");
+        tracing::info!(generation, "rules reloaded");
         Ok(())
     }
 
@@ -122,6 +122,10 @@ impl<S: Enter + Tell + 'static> Followers<S> {
             || why.to_owned(),
             |all| format!("{why}:{}", all.iter().map(line).collect::<String>()),
         );
-        tracing::error!(file = %path.display(), "the rules stay as they were: {told}");
+        tracing::error!(
+            file = %path.display(),
+            why = %told,
+            "rules not reloaded; the previous rules stay in force"
+        );
     }
 }

@@ -1,11 +1,12 @@
 //! Where the rules come from when a file says they are in a database: found at the start, from the database or from what was
 //! kept of it.
 
+use super::print_line;
 use crate::file::{self, Loaded};
 use anyhow::{Result, bail};
 use std::{sync::Arc, time::Duration};
 use tollgate_book::{Book, BookError, Cache, Keeper, compose, keeper_of};
-use tollgate_net::Drain;
+use tollgate_net::{Drain, ReloadRequests};
 use tollgate_rules::{RuleFile, model::RulesFrom};
 
 /// A database that is followed.
@@ -20,7 +21,12 @@ pub(crate) struct BookSource {
 
 /// The rules of a file and the database it names, and how that is followed from now on. Without a database and without a cache
 /// it waits, and says so: a node without rules would let everything pass, or nothing.
-pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Result<(RuleFile, BookSource)> {
+pub(super) async fn find(
+    loaded: &Loaded,
+    from: &RulesFrom,
+    drain: &Drain,
+    mut reload: ReloadRequests,
+) -> Result<(RuleFile, BookSource)> {
     let keeper = keeper_of(from)?;
     let name = keeper.source().name;
     let cache = from.cache.clone().map(Cache::new);
@@ -36,7 +42,7 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
                     Some(kept) if book.is_new && !kept.pieces.is_empty() => (Some(kept), Unfit::New),
                     _ => {
                         if book.pieces.is_empty() {
-                            eprintln!("{}", without_rules(&name));
+                            print_line(&without_rules(&name));
                         }
                         keep(cache.as_ref(), &book);
                         return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
@@ -52,20 +58,22 @@ pub(super) async fn find(loaded: &Loaded, from: &RulesFrom, drain: &Drain) -> Re
         if let Some(book) = book {
             let rules = composed(loaded, &book)
                 .map_err(|why| anyhow::anyhow!("what the cache has is wrong:\n{why}"))?;
-            eprintln!("{}\nstarting with the last good rules, from the cache", why.told(&name));
+            let told = why.told(&name);
+            print_line(&format!("{told}\nstarting with the last good rules, from the cache"));
             return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
         }
         let told = why.told(&name);
         match why {
             Unfit::Wrong(_) => bail!("{told}"),
             Unfit::Away(_) if said != told => {
-                eprintln!("{told}\nwaiting for it: nothing is opened without rules");
+                print_line(&format!("{told}\nwaiting for it: nothing is opened without rules"));
                 said = told;
             }
             Unfit::Away(_) | Unfit::New => {}
         }
         tokio::select! {
             () = tokio::time::sleep(from.poll) => {}
+            () = reload.next() => {}
             () = drain.begun() => bail!("stopped before {name} answered"),
         }
     }

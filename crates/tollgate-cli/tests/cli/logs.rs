@@ -74,7 +74,7 @@ fn the_log_follows_the_file_but_for_its_format() {
         (told(&lines, "access").len() == 3).then_some(lines)
     });
     assert_eq!(told(&lines, "refused").len(), 3);
-    assert!(lines.iter().any(|line| line["message"] == "the rules were changed"), "{lines:?}");
+    assert!(lines.iter().any(|line| line["message"] == "rules reloaded"), "{lines:?}");
     assert!(!serving.log().contains("quiet") && !serving.log().contains("zq"), "{}", serving.log());
 
     fs::write(&file, rules(&upstream, "log: { format: text }")).unwrap();

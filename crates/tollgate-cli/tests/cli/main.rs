@@ -11,6 +11,7 @@ mod database;
 mod demo;
 mod explain;
 mod folder;
+mod hangup;
 mod help;
 mod logs;
 mod mistakes;

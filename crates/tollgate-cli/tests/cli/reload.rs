@@ -102,7 +102,11 @@ fn a_bad_file_changes_nothing_and_is_told() {
     let mistake = &told["last_failure"]["mistakes"][0];
     assert_eq!(mistake["path"], "routes[0].rules[0].limits[0].fixed_window.limit", "{told}");
     assert_eq!(limit(&serving), "100");
-    assert!(serving.log().contains("the rules stay as they were"), "{}", serving.log());
+    assert!(
+        serving.log().contains("rules not reloaded; the previous rules stay in force"),
+        "{}",
+        serving.log()
+    );
 
     let moved = rules(&upstream, 101).replace("admin: \"127.0.0.1:0\"", "admin: \"127.0.0.1:1\"");
     fs::write(&file, moved).unwrap();

@@ -1,5 +1,6 @@
 //! A running `tollgate serve`, on ports that were free.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader},
@@ -88,8 +89,16 @@ impl Serving {
 
     /// SIGTERM.
     pub(crate) fn stop(&self) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
+    }
+
+    /// SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub(crate) fn is_over(&mut self) -> Option<ExitStatus> {
