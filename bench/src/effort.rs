@@ -19,6 +19,8 @@ pub(crate) struct Effort {
     pub(crate) flood: usize,
     /// Calls under the instruction counter.
     pub(crate) counted_calls: usize,
+    /// Requests to a gateway under the instruction counter.
+    pub(crate) counted_requests: usize,
     /// Rounds of a crowd that waits, and how long one is watched, in milliseconds.
     pub(crate) crowd_rounds: usize,
     pub(crate) crowd_millis: usize,
@@ -36,7 +38,7 @@ pub(crate) struct Effort {
     /// Rounds of asking a gateway, and how long one is, in seconds, of which wrk knows no parts.
     pub(crate) gateway_rounds: usize,
     pub(crate) gateway_seconds: usize,
-    /// Rounds of asking it for responses of up to 10 KiB, next to nginx. Their p99 is a matter of who gets a core when: of one
+    /// Rounds of asking it for responses of up to 10 KiB, next to its peers. Their p99 is a matter of who gets a core when: of one
     /// program's 41 rounds, medians of any 15 lay between 0.91 and 1.18 of nginx's, nine times of ten.
     pub(crate) small_rounds: usize,
     /// Connections that rest at a gateway.
@@ -54,6 +56,7 @@ impl Effort {
             populations: [100_000, 1_000_000, 10_000_000],
             flood: 100_000_000,
             counted_calls: 1_000_000,
+            counted_requests: 10_000,
             crowd_rounds: 5,
             crowd_millis: 800,
             waiters: 10_000,
@@ -79,6 +82,7 @@ impl Effort {
             populations: [1_000, 10_000, 100_000],
             flood: 1_000_000,
             counted_calls: 10_000,
+            counted_requests: 100,
             crowd_rounds: 1,
             crowd_millis: 200,
             waiters: 1_000,

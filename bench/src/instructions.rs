@@ -43,17 +43,28 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
 
 /// Instructions a call of a child's `counted_calls`, or why they could not be counted.
 pub(crate) fn counted(measurement: &str, subject: &str, calls: usize) -> Result<f64, String> {
-    let collected = |calls: usize| {
-        let output = Command::new("valgrind")
-            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*counted_calls*"])
+    let count = |calls: usize| {
+        let output = callgrind()
+            .arg("--toggle-collect=*counted_calls*")
             .args(child::arguments(measurement, subject, calls))
             .output()
             .map_err(|error| format!("valgrind: {error}; it comes with `apt-get install valgrind`"))?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let collected = told.lines().find_map(|line| line.split_once("Collected : "));
-        collected.and_then(|(_, count)| count.trim().parse::<f64>().ok()).ok_or(told)
+        collected(&String::from_utf8_lossy(&output.stderr))
     };
-    Ok((collected(calls)? - collected(0)?) / calls as f64)
+    Ok((count(calls)? - count(0)?) / calls as f64)
+}
+
+/// The command that counts a program's instructions: the program and its arguments are to be added.
+pub(crate) fn callgrind() -> Command {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    command
+}
+
+/// The instructions that callgrind counted, from its log; or the log, where it has no count.
+pub(crate) fn collected(log: &str) -> Result<f64, String> {
+    let count = log.lines().find_map(|line| line.split_once("Collected : "));
+    count.and_then(|(_, count)| count.trim().parse().ok()).ok_or_else(|| log.to_owned())
 }
 
 /// In the child: so many calls and nothing to print.

@@ -8,7 +8,7 @@
 //! median of the rounds, a ratio the median of the rounds' ratios. Memory, floods, instruction counts and crowds that
 //! wait are taken in child processes of this same binary.
 //!
-//! Every part writes a file: `results/library.json`; of the gateway next to nginx `results/gateway.json`; of limits shared
+//! Every part writes a file: `results/library.json`; of the gateway next to nginx and HAProxy `results/gateway.json`; of limits shared
 //! through Redis `results/redis.json`; of the doors `results/service.json`. `--quick` (a smoke run, its figures mean nothing)
 //! and `--only` write `results/partial.json` instead.
 

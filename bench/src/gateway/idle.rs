@@ -1,6 +1,10 @@
 //! Connections that asked once and rest: what each keeps in memory.
 
-use super::servers::{self, Metrics, SMALL, Tollgate};
+use super::{
+    client::Client,
+    peers::Peer,
+    servers::{self, Metrics, Tollgate},
+};
 use crate::{
     effort::{Effort, short},
     measure::Pair,
@@ -8,14 +12,12 @@ use crate::{
     report::Report,
 };
 use rustix::process::{Resource, getrlimit, setrlimit};
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpStream},
-    path::Path,
-};
+use std::{net::SocketAddr, path::Path};
+
+const PEER: Peer = Peer::Nginx;
 
 pub(super) fn name(effort: &Effort) -> String {
-    format!("gateway, {} idle connections, nginx with limit_req", short(effort.idle_connections))
+    format!("gateway, {} idle connections, {}", short(effort.idle_connections), PEER.name())
 }
 
 pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
@@ -28,9 +30,9 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
         return report.left_out(&name, &why);
     }
     let upstream = servers::upstream();
-    let nginx = servers::peer(upstream.address());
-    let ours = Tollgate::start(binary, nginx.directory(), upstream.address(), Metrics::Kept);
-    let peer = bytes_each(nginx.address(), servers::worker_of(&nginx), count);
+    let peer = PEER.start(upstream.address());
+    let ours = Tollgate::start(binary, &upstream, Metrics::Kept);
+    let peer = bytes_each(peer.address(), peer.pid(), count);
     let ours = bytes_each(ours.address, ours.pid(), count);
     let pair = Pair { ours, peer, ratio: ours / peer };
     report.compare(&name, "bytes", pair, None);
@@ -54,20 +56,17 @@ fn raise_limit(files: u64) -> Result<(), String> {
 fn bytes_each(address: SocketAddr, pid: u32, count: usize) -> f64 {
     let pid = pid.to_string();
     // A few first: code, pools and tables come in then.
-    let mut resting: Vec<TcpStream> = (0..50).map(|_| asked(address)).collect();
+    let mut resting: Vec<Client> = (0..50).map(|_| used(address)).collect();
     let before = resident_bytes(&pid);
-    resting.extend((0..count).map(|_| asked(address)));
+    resting.extend((0..count).map(|_| used(address)));
     let after = resident_bytes(&pid);
     drop(resting);
     (after - before) / count as f64
 }
 
-/// A connection that has had an answer.
-fn asked(address: SocketAddr) -> TcpStream {
-    let mut stream = TcpStream::connect(address).expect("a connection");
-    write!(stream, "GET {SMALL} HTTP/1.1\r\nHost: bench\r\n\r\n").expect("a request goes out");
-    let mut answer = [0; 4096];
-    let read = stream.read(&mut answer).expect("an answer");
-    assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..read]));
-    stream
+/// A connection that has had a response.
+fn used(address: SocketAddr) -> Client {
+    let mut client = Client::connect(address);
+    client.get_small();
+    client
 }

@@ -1,6 +1,7 @@
 //! 64 connections that are kept alive and always ask.
 
 use super::{
+    peers::{Peer, PeerServer},
     servers::{self, LARGE, Metrics, PAGE, SMALL, Tollgate, spent},
     wrk,
 };
@@ -12,7 +13,6 @@ use crate::{
 use std::{net::SocketAddr, path::Path};
 
 const OURS: &str = "ours";
-const NGINX: &str = "nginx";
 const WITHOUT: &str = "without metrics";
 
 /// What is told of a run, in the order of a subject's figures.
@@ -33,16 +33,16 @@ const LOADS: [(&str, &str); 3] = [("small response", SMALL), ("10 KiB", PAGE.0),
 
 /// The names of all rows.
 pub(super) fn names() -> impl Iterator<Item = String> {
-    let rows = LOADS.iter().flat_map(|(name, _)| against_nginx(name)).chain(of_metrics());
-    rows.map(|row| row.name)
+    let rows = LOADS.iter().flat_map(|(name, _)| Peer::ALL.map(|peer| against(peer, name)));
+    rows.flatten().chain(of_metrics()).map(|row| row.name)
 }
 
-fn against_nginx(name: &str) -> Vec<Row> {
+fn against(peer: Peer, load: &str) -> Vec<Row> {
     let row = |(figure, (told, unit, target)): (usize, &(&str, &'static str, Option<Target>))| Row {
-        name: format!("gateway, {name}, {told}, nginx with limit_req"),
+        name: format!("gateway, {load}, {told}, {}", peer.name()),
         unit,
         ours: OURS.to_owned(),
-        peer: NGINX.to_owned(),
+        peer: peer.name().to_owned(),
         figure,
         target: *target,
     };
@@ -67,25 +67,27 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
         return;
     }
     let upstream = servers::upstream();
-    let nginx = servers::peer(upstream.address());
-    let directory = nginx.directory();
-    let start = |metrics| Tollgate::start(binary, directory, upstream.address(), metrics);
-    let worker = servers::worker_of(&nginx);
+    let directory = upstream.directory();
+    let start = |metrics| Tollgate::start(binary, &upstream, metrics);
+    let measured = |address, pid, path| figures(directory, (address, pid), path, effort.gateway_seconds);
     let ours = start(Metrics::Kept);
+    let peers = start_peers(report, upstream.address());
     for (name, path) in LOADS {
-        let rows = against_nginx(name);
+        let rows: Vec<Row> = peers.iter().flat_map(|(peer, _)| against(*peer, name)).collect();
         if report.wants_any(rows.iter().map(|row| &row.name)) {
-            let ask = |who: &str| {
-                let subject =
-                    if who == NGINX { (nginx.address(), worker) } else { (ours.address, ours.pid()) };
-                figures(directory, subject, path, effort.gateway_seconds)
+            let ask = |who: &str| match peers.iter().find(|(peer, _)| peer.name() == who) {
+                Some((_, server)) => measured(server.address(), server.pid(), path),
+                None => measured(ours.address, ours.pid(), path),
             };
-            for who in [OURS, NGINX] {
+            for who in peers.iter().map(|(peer, _)| peer.name()).chain([OURS]) {
                 ask(who);
             }
             let rounds = if path == LARGE.0 { effort.gateway_rounds } else { effort.small_rounds };
             rows::measure(report, rounds, rows, ask);
         }
+    }
+    for (_, server) in &peers {
+        server.assert_no_temporary_files();
     }
     let rows = of_metrics();
     if report.wants_any(rows.iter().map(|row| &row.name)) {
@@ -93,7 +95,7 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
         let (with, without) = (start(Metrics::Kept), start(Metrics::Not));
         let ask = |who: &str| {
             let subject = if who == WITHOUT { &without } else { &with };
-            figures(directory, (subject.address, subject.pid()), SMALL, effort.gateway_seconds)
+            measured(subject.address, subject.pid(), SMALL)
         };
         for who in [OURS, WITHOUT] {
             ask(who);
@@ -101,6 +103,24 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
         // A few hundredths are looked for, where a round is off by as much.
         rows::measure(report, 2 * effort.gateway_rounds, rows, ask);
     }
+}
+
+/// The peers of wanted rows, as far as they are installed.
+fn start_peers(report: &Report, upstream: SocketAddr) -> Vec<(Peer, PeerServer)> {
+    let is_wanted = |peer: Peer| {
+        let names = LOADS.iter().flat_map(|(load, _)| against(peer, load)).map(|row| row.name);
+        report.wants_any(&names.collect::<Vec<_>>())
+    };
+    let mut started = Vec::new();
+    for peer in Peer::ALL.into_iter().filter(|peer| is_wanted(*peer)) {
+        if peer.is_installed() {
+            started.push((peer, peer.start(upstream)));
+        } else {
+            let why = "it is not installed; `scripts/setup bench` installs it";
+            report.left_out(&format!("gateway, {}", peer.name()), why);
+        }
+    }
+    started
 }
 
 fn figures(directory: &Path, (address, pid): (SocketAddr, u32), path: &str, seconds: usize) -> Vec<f64> {

@@ -1,9 +1,11 @@
-//! Who is measured: `tollgate serve`, the binary that people run, and nginx with `limit_req`; behind both the same upstream.
+//! `tollgate serve`, the binary that users run, and the upstream behind it and its peers.
 //!
-//! Each has one worker and a limit on every address that nobody reaches, so that every request is charged and passes. Both tell the
-//! upstream who asks. Ours has its admin listener open, keeps its metrics and tells clients of the limit, as it does by default.
+//! Ours has one worker and a limit per client address that no client reaches, so that every request is charged and passes. As by
+//! default it has an admin listener, keeps metrics, sends clients the limit's headers and forwards the client's address.
 
+use super::peers::NGINX_COMMON;
 use crate::{effort::Effort, process};
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     ffi::OsStr,
     fs,
@@ -17,55 +19,23 @@ use testkit::Nginx;
 
 /// What is asked for, and how many bytes it has.
 pub(super) const SMALL: &str = "/small";
+pub(super) const SMALL_BODY: &str = "hello, this is a small body\n";
 pub(super) const PAGE: (&str, usize) = ("/page", 10 << 10);
 pub(super) const LARGE: (&str, usize) = ("/large", 1 << 20);
 
-/// Many requests a connection, as many connections, and no log: as one sets nginx up to be fast.
-const COMMON: &str = "access_log off; keepalive_requests 1000000000; keepalive_timeout 300;
-    open_file_cache max=16; open_file_cache_valid 1h; sendfile on; tcp_nopush on;";
-
-/// What stands behind both.
+/// The upstream behind every gateway.
 pub(super) fn upstream() -> Nginx {
     let nginx = Nginx::start(
         &"server { listen LISTEN backlog=4096; COMMON
-            location /small { return 200 'hello, this is a small body\n'; }
+            location /small { return 200 'BODY'; }
             location / { root html; } }"
-            .replace("COMMON", COMMON),
+            .replace("COMMON", NGINX_COMMON)
+            .replace("BODY", SMALL_BODY),
     );
     for (path, size) in [PAGE, LARGE] {
         nginx.file(&path[1..], &vec![b'x'; size]);
     }
     nginx
-}
-
-/// nginx as a gateway to `upstream`.
-pub(super) fn peer(upstream: SocketAddr) -> Nginx {
-    Nginx::start(
-        &"limit_req_zone $binary_remote_addr zone=z:10m rate=1000000r/s;
-          upstream u { server UPSTREAM; keepalive 256; keepalive_requests 1000000000; }
-          server { listen LISTEN backlog=4096; COMMON
-            location / {
-                limit_req zone=z burst=1000000 nodelay;
-                proxy_pass http://u;
-                proxy_http_version 1.1;
-                proxy_set_header Connection '';
-                proxy_set_header Host $host;
-                proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-                proxy_set_header X-Forwarded-Proto $scheme;
-                proxy_set_header X-Forwarded-Host $host;
-            } }"
-        .replace("UPSTREAM", &upstream.to_string())
-        .replace("COMMON", COMMON),
-    )
-}
-
-/// The process that works: nginx's master only waits.
-pub(super) fn worker_of(nginx: &Nginx) -> u32 {
-    let text = fs::read_to_string(nginx.directory().join("nginx.pid")).expect("nginx says its pid");
-    let master = text.trim();
-    let children = fs::read_to_string(format!("/proc/{master}/task/{master}/children"));
-    let children = children.expect("a Linux that tells children");
-    children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("nginx has a worker")
 }
 
 /// `tollgate serve`, until dropped.
@@ -84,16 +54,25 @@ pub(super) enum Metrics {
 }
 
 impl Tollgate {
-    /// Starts it with its file in `directory`.
-    pub(super) fn start(binary: &Path, directory: &Path, upstream: SocketAddr, metrics: Metrics) -> Self {
-        let file = directory.join(format!("{metrics:?}.yaml"));
-        fs::write(&file, rules(upstream)).expect("a place for a rule file");
-        let mut command = Command::new(binary);
+    /// Starts it in front of `upstream`, with its rule file in the upstream's directory.
+    pub(super) fn start(binary: &Path, upstream: &Nginx, metrics: Metrics) -> Self {
+        Self::start_command(Command::new(binary), upstream, metrics).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The same, by a command to which only the arguments are added: the binary, or a tool that runs it.
+    pub(super) fn start_command(
+        mut command: Command,
+        upstream: &Nginx,
+        metrics: Metrics,
+    ) -> Result<Self, String> {
+        let file = upstream.directory().join(format!("{metrics:?}.yaml"));
+        fs::write(&file, rules(upstream.address())).expect("a place for a rule file");
         command.args(["serve", "--workers", "1", "--config"]).arg(file).stderr(Stdio::piped());
         if metrics == Metrics::Not {
             command.arg("--without-metrics");
         }
-        let mut child = command.spawn().expect("tollgate starts");
+        let program = command.get_program().display().to_string();
+        let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
         let mut said = BufReader::new(child.stderr.take().expect("it was asked for"));
         let mut lines = String::new();
         let address = loop {
@@ -102,13 +81,23 @@ impl Tollgate {
             if let Some(address) = lines[line..].strip_prefix("gateway ") {
                 break address.trim().parse().expect("an address");
             }
-            assert!(read > 0, "tollgate did not start: {lines}");
+            if read == 0 {
+                let _ = child.wait();
+                return Err(format!("{program}: tollgate did not start: {lines}"));
+            }
         };
-        Self { child, address, _said: said }
+        Ok(Self { child, address, _said: said })
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Has it drain and exit, and waits for that.
+    pub(super) fn stop(mut self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("a child that runs");
+        let status = self.child.wait().expect("a child can be waited for");
+        assert!(status.success(), "tollgate ended with {status}");
     }
 }
 
