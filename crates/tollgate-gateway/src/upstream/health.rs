@@ -66,7 +66,8 @@ impl Health {
     }
 }
 
-fn millis() -> u64 {
+/// Milliseconds since the first call, at least 1.
+pub(super) fn millis() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     // Never 0, which means not set aside.
     START.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1

@@ -9,6 +9,7 @@ pub(crate) mod connect;
 pub(crate) mod h1;
 pub(crate) mod h2;
 mod health;
+mod reuse;
 pub(crate) mod server;
 mod settings;
 pub(crate) mod shard;

@@ -8,8 +8,10 @@ use super::{
     h1::Connection,
     h2::Http2,
     health::Health,
+    reuse::Reuse,
     settings::UpstreamSettings,
     shard::{self, SHARDS},
+    stream::IdleState,
     url::{ServerUrl, Speaks},
 };
 use std::{
@@ -31,6 +33,7 @@ pub(crate) struct Server {
     abort_grace: Duration,
     connect_timeout: Duration,
     resting: [Mutex<Resting>; SHARDS],
+    reuse: Reuse,
     http2: Http2,
 }
 
@@ -58,6 +61,7 @@ impl Server {
             abort_grace: settings.abort_grace,
             connect_timeout: settings.connect_timeout,
             resting: std::array::from_fn(|_| Mutex::default()),
+            reuse: Reuse::default(),
             http2: Http2::default(),
         })
     }
@@ -85,14 +89,31 @@ impl Server {
         loop {
             let mut connection = resting.connections.pop_back()?;
             connection.taken = Instant::now();
-            if connection.keep_until > connection.taken && connection.is_quiet(connection.taken) {
+            if connection.keep_until > connection.taken && self.is_usable(&mut connection) {
                 return Some(connection);
             }
         }
     }
 
+    /// Whether a pooled connection may be used again.
+    fn is_usable(&self, connection: &mut Connection) -> bool {
+        let state = connection.idle_state();
+        if state == IdleState::Unasked {
+            self.ban_reuse();
+        }
+        state == IdleState::Quiet && self.reuse.is_allowed()
+    }
+
+    /// The server sent bytes that no request asked for: connections to it are not reused for a while.
+    pub(super) fn ban_reuse(&self) {
+        self.reuse.ban(&self.url.text);
+    }
+
     /// Keeps a connection for the next request of this worker.
     pub(super) fn keep(self: &Arc<Self>, connection: Box<Connection>) {
+        if !self.reuse.is_allowed() {
+            return;
+        }
         let shard = shard::current();
         let mut resting = self.resting(shard);
         if resting.connections.len() < self.max_idle {
@@ -178,7 +199,9 @@ impl Server {
     fn sweep(&self, shard: usize) -> bool {
         let mut resting = self.resting(shard);
         let now = Instant::now();
-        resting.connections.retain_mut(|connection| connection.keep_until > now && connection.is_quiet(now));
+        resting
+            .connections
+            .retain_mut(|connection| connection.keep_until > now && self.is_usable(connection));
         resting.swept = !resting.connections.is_empty();
         resting.swept
     }

@@ -22,47 +22,62 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// As [`is_quiet`](Self::is_quiet), as far as the runtime knows: bytes that came since it last polled are not seen.
-    /// Costs no system call in clear.
-    pub(crate) fn seems_quiet(&mut self) -> bool {
-        match self {
-            Self::Plain(stream) => would_block(&stream.try_read(&mut [0])),
-            Self::Tls(_) => self.is_quiet(),
-        }
-    }
-
-    /// Whether the server has sent nothing, not even the end of the stream. Reads from the socket itself: the runtime
-    /// learns of new bytes only when it polls, and until then its own read functions report that there are none. If this
-    /// returns false the connection must be closed, because a byte may have been consumed.
+    /// What an idle connection has received. Reads from the socket itself: the runtime learns of new bytes only when it
+    /// polls, and until then its own read functions report that there are none. Unless the connection is quiet it must be
+    /// closed, because bytes were consumed.
     ///
     /// Costs one system call. Over TLS, records without data (session tickets) are processed and do not count.
-    pub(crate) fn is_quiet(&mut self) -> bool {
+    pub(crate) fn idle_state(&mut self) -> IdleState {
+        let mut start = [0; TIMEOUT_NOTICE.len()];
         match self {
-            Self::Plain(stream) => {
-                let mut byte = [0];
-                would_block(&(&*SockRef::from(&*stream)).read(&mut byte))
-            }
+            Self::Plain(stream) => IdleState::of(&(&*SockRef::from(&*stream)).read(&mut start), &start),
             Self::Tls(stream) => {
                 let (socket, session) = stream.get_mut();
                 let socket = SockRef::from(&*socket);
                 for _ in 0..MOST_TLS_READS {
-                    let read = session.read_tls(&mut &*socket);
-                    let Ok(state) = session.process_new_packets() else { return false };
+                    let received = session.read_tls(&mut &*socket);
+                    let Ok(state) = session.process_new_packets() else { return IdleState::Closed };
                     if state.plaintext_bytes_to_read() > 0 || state.peer_has_closed() {
-                        return false;
+                        return IdleState::of(&session.reader().read(&mut start), &start);
                     }
-                    if !matches!(read, Ok(1..)) {
-                        return would_block(&read);
+                    if !matches!(received, Ok(1..)) {
+                        return IdleState::of(&received, &start);
                     }
                 }
-                false
+                IdleState::Unasked
             }
         }
     }
 }
 
-fn would_block(read: &io::Result<usize>) -> bool {
-    read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+/// What a look at an idle connection found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleState {
+    /// Nothing: it may be used again.
+    Quiet,
+    /// The server has closed it, perhaps with a notice that it was idle for too long.
+    Closed,
+    /// Bytes that no request asked for.
+    Unasked,
+}
+
+impl IdleState {
+    /// Of a read that put its bytes at the beginning of `start`.
+    fn of(read: &io::Result<usize>, start: &[u8; TIMEOUT_NOTICE.len()]) -> Self {
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Self::Quiet,
+            Err(_) | Ok(0) => Self::Closed,
+            Ok(_) if is_timeout_notice(start) => Self::Closed,
+            Ok(_) => Self::Unasked,
+        }
+    }
+}
+
+/// Some servers announce with this response that they close an idle connection.
+const TIMEOUT_NOTICE: [u8; 12] = *b"HTTP/1.1 408";
+
+fn is_timeout_notice(start: &[u8; TIMEOUT_NOTICE.len()]) -> bool {
+    start[..7] == TIMEOUT_NOTICE[..7] && start[8..] == TIMEOUT_NOTICE[8..]
 }
 
 impl AsyncRead for Stream {

@@ -139,8 +139,8 @@ async fn send(gateway: &Server, method: &str) -> String {
 }
 
 /// The handler blocks the worker's only thread until the server has closed the connection, or written to it, so that the
-/// runtime cannot have noticed: only a read of the socket itself can.
-async fn pooled_connection_is_not_used_after(unasked: &'static [u8]) {
+/// runtime cannot have noticed: only a read of the socket itself can. Returns the connections of three requests.
+async fn connections_used_after(unasked: &'static [u8]) -> Vec<usize> {
     let (requests, spoiled) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let (seen, spoil) = (requests.clone(), spoiled.clone());
     let address = scripted(move |mut socket, n| {
@@ -194,17 +194,41 @@ async fn pooled_connection_is_not_used_after(unasked: &'static [u8]) {
         let answer = send(&gateway, method).await;
         assert_eq!((status(&answer), body(&answer)), (200, "ok"), "{answer}");
     }
-    assert_eq!(*requests.lock().expect("not poisoned"), [0, 1, 1]);
+    requests.lock().expect("not poisoned").clone()
 }
 
 #[tokio::test]
-async fn a_pooled_connection_with_an_unasked_response_is_not_used() {
-    pooled_connection_is_not_used_after(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong").await;
+async fn a_pooled_connection_with_an_unasked_response_is_not_used_nor_is_any_other_of_its_server() {
+    let unasked = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong";
+    assert_eq!(connections_used_after(unasked).await, [0, 1, 2]);
 }
 
 #[tokio::test]
 async fn a_pooled_connection_that_the_server_closed_is_not_used() {
-    pooled_connection_is_not_used_after(b"").await;
+    for goodbye in [&b""[..], b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n"] {
+        assert_eq!(connections_used_after(goodbye).await, [0, 1, 1]);
+    }
+}
+
+#[tokio::test]
+async fn connections_of_a_server_that_sends_more_than_its_response_are_not_reused() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let connections = seen.clone();
+    let address = scripted(move |mut socket, _| {
+        connections.fetch_add(1, SeqCst);
+        async move {
+            while !read_head(&mut socket).await.is_empty() {
+                let _ = socket.write_all(&[OK, b"more"].concat()).await;
+            }
+        }
+    })
+    .await;
+    let gateway = gateway_with_one_pool(address);
+    for _ in 0..3 {
+        let answer = send(&gateway, "GET").await;
+        assert_eq!((status(&answer), body(&answer)), (200, "ok"), "{answer}");
+    }
+    assert_eq!(seen.load(SeqCst), 3);
 }
 
 /// A server that answers the first request of a connection, reads the second and closes the connection. Returns which

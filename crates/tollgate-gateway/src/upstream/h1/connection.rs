@@ -1,6 +1,9 @@
 //! A connection to a server, with what was read ahead from it and its timer.
 
-use crate::{timer::Deadline, upstream::stream::Stream};
+use crate::{
+    timer::Deadline,
+    upstream::stream::{IdleState, Stream},
+};
 use bytes::BytesMut;
 use std::{
     io,
@@ -16,9 +19,6 @@ const SMALL_READ: usize = 16 << 10;
 /// What a read asks for at most.
 const LARGE_READ: usize = 64 << 10;
 
-/// A connection that rested for less than this is busy, and so is its worker: the runtime has just looked at all sockets.
-const BRIEF_REST: Duration = Duration::from_millis(1);
-
 pub(crate) struct Connection {
     pub(super) stream: Stream,
     /// Read and not taken yet. Kept with its memory from one exchange to the next.
@@ -29,7 +29,6 @@ pub(crate) struct Connection {
     read_size: usize,
     /// Whether it has carried an exchange before.
     pub(super) reused: bool,
-    rests_since: Instant,
     /// Until when it may be used again.
     pub(crate) keep_until: Instant,
     /// Since when it is in use.
@@ -46,7 +45,6 @@ impl Connection {
             deadline: Deadline::new(now),
             read_size: SMALL_READ,
             reused: false,
-            rests_since: now,
             keep_until: now,
             taken: now,
         })
@@ -67,20 +65,17 @@ impl Connection {
         Poll::Ready(Ok(read))
     }
 
-    /// Whether the server has sent nothing since the last response, not even the end of the stream. Otherwise the
-    /// connection must be closed. Bytes that arrive after this look are not seen. Costs one system call, unless the
-    /// connection is in constant use: then what the runtime saw last is enough.
-    pub(crate) fn is_quiet(&mut self, now: Instant) -> bool {
-        let is_busy = now.saturating_duration_since(self.rests_since) < BRIEF_REST;
-        self.read.is_empty() && if is_busy { self.stream.seems_quiet() } else { self.stream.is_quiet() }
+    /// What the server has sent since the last response. Unless it is quiet the connection must be closed. Bytes that
+    /// arrive after this look are not seen. Costs one system call.
+    pub(crate) fn idle_state(&mut self) -> IdleState {
+        if self.read.is_empty() { self.stream.idle_state() } else { IdleState::Unasked }
     }
 
     /// Ready to rest for so long.
     pub(super) fn rest(&mut self, keep: Duration) {
         self.read_size = SMALL_READ;
         self.reused = true;
-        self.rests_since = Instant::now();
-        self.keep_until = self.rests_since + keep;
+        self.keep_until = Instant::now() + keep;
     }
 
     /// The bytes themselves, and what was read ahead: for a tunnel.

@@ -179,9 +179,10 @@ impl Download {
 
     fn finish(&mut self) {
         let Some(exchange) = self.exchange.take() else { return };
-        // What the server sent beyond its answer belongs to nobody.
         if self.rest.is_empty() {
             exchange.finish(self.keep, &self.server);
+        } else {
+            self.server.ban_reuse();
         }
     }
 }

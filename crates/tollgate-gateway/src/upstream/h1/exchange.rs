@@ -305,7 +305,11 @@ impl Exchange {
     /// Gives the connection back, if it may be used again.
     pub(super) fn finish(mut self, keep: Option<Duration>, server: &Arc<Server>) {
         let Some(keep) = keep else { return };
-        if !self.upload.is_done() || !self.connection.read.is_empty() {
+        if !self.upload.is_done() {
+            return;
+        }
+        if !self.connection.read.is_empty() {
+            server.ban_reuse();
             return;
         }
         self.connection.write = self.upload.take_buffer();
