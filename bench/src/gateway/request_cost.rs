@@ -1,8 +1,8 @@
 //! Instructions per request in the gateway process, counted by callgrind: a figure that a busy machine does not blur.
 //!
-//! A one-worker gateway under callgrind answers small requests over one connection, one after the other, and is then stopped. Two runs
-//! differ in the number of requests only, so that start-up, first requests and shutdown cancel out. What the kernel does is not counted.
-//! The peer is the same gateway without metrics.
+//! A one-worker gateway under callgrind answers small requests over one connection, one after the other. Counting is switched on
+//! after the first of them and off before the gateway stops, since start-up calibrates clocks and takes a different number of
+//! instructions every time. What the kernel does is not counted. The peer is the same gateway without metrics.
 
 use super::{
     client::Client,
@@ -14,12 +14,12 @@ use crate::{
     measure::Pair,
     report::Report,
 };
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 use testkit::Nginx;
 
 pub(super) const NAME: &str = "instructions, gateway, small response, without metrics";
 
-/// Requests in both runs before those that are counted.
+/// Requests before those that are counted.
 const WARM_UP: usize = 500;
 
 pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
@@ -28,10 +28,7 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
     }
     let upstream = servers::upstream();
     let requests = effort.counted_requests;
-    let count = |metrics| -> Result<f64, String> {
-        let counted = |requests| instructions(binary, &upstream, metrics, WARM_UP + requests);
-        Ok((counted(requests)? - counted(0)?) / requests as f64)
-    };
+    let count = |metrics| instructions(binary, &upstream, metrics, requests).map(|all| all / requests as f64);
     match (count(Metrics::Kept), count(Metrics::Not)) {
         (Ok(ours), Ok(peer)) => {
             report.compare(NAME, "instructions", Pair { ours, peer, ratio: ours / peer }, None);
@@ -40,17 +37,28 @@ pub(super) fn run(report: &mut Report, effort: &Effort, binary: &Path) {
     }
 }
 
-/// All instructions of a gateway that answers so many requests.
+/// Instructions that a gateway spends on so many requests.
 fn instructions(binary: &Path, upstream: &Nginx, metrics: Metrics, requests: usize) -> Result<f64, String> {
     let log = upstream.directory().join("callgrind.log");
     let mut command = callgrind();
-    command.arg(format!("--log-file={}", log.display())).arg(binary);
+    command.args(["--instr-atstart=no", &format!("--log-file={}", log.display())]).arg(binary);
     let gateway = Tollgate::start_command(command, upstream, metrics)?;
     let mut client = Client::connect(gateway.address);
-    for _ in 0..requests {
-        client.get_small();
-    }
-    drop(client);
+    let mut get = |times| (0..times).for_each(|_| client.get_small());
+    get(WARM_UP);
+    switch_counting("on", gateway.pid())?;
+    get(requests);
+    switch_counting("off", gateway.pid())?;
     gateway.stop();
     collected(&fs::read_to_string(log).map_err(|error| error.to_string())?)
+}
+
+/// Switches callgrind's counting on or off in a process that it runs.
+fn switch_counting(state: &str, pid: u32) -> Result<(), String> {
+    let command =
+        Command::new("callgrind_control").args([&format!("--instr={state}"), &pid.to_string()]).output();
+    match command.map_err(|error| format!("callgrind_control: {error}"))? {
+        done if done.status.success() => Ok(()),
+        failed => Err(format!("callgrind_control: {}", String::from_utf8_lossy(&failed.stderr).trim())),
+    }
 }
