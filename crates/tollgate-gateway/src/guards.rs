@@ -29,8 +29,14 @@ impl Guards {
     }
 
     pub(crate) fn extend(&mut self, other: Self) {
-        self.held.extend(other.held);
-        self.in_flight = self.in_flight.take().or(other.in_flight);
+        if self.held.is_empty() {
+            self.held = other.held;
+        } else {
+            self.held.extend(other.held);
+        }
+        if self.in_flight.is_none() {
+            self.in_flight = other.in_flight;
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -29,26 +29,39 @@ pub fn is_valid_host(host: &[u8]) -> bool {
     if host.len() > MAX_BYTES {
         return false;
     }
-    let (is_valid, port) = match host.strip_prefix(b"[") {
-        Some(rest) => {
+    let port = match host {
+        [b'[', rest @ ..] => {
             let Some(end) = rest.iter().position(|&byte| byte == b']') else { return false };
             let (address, after) = rest.split_at(end);
-            let is_address = std::str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
-            (is_address, &after[1..])
+            if !std::str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()) {
+                return false;
+            }
+            &after[1..]
         }
-        None => {
-            let end = host.iter().position(|&byte| byte == b':').unwrap_or(host.len());
+        _ => {
+            let end = host.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(host.len());
             let (name, port) = host.split_at(end);
-            (is_name(name), port)
+            if name.iter().all(|&byte| byte == b'.') {
+                return false;
+            }
+            port
         }
     };
-    is_valid && (port.is_empty() || port.strip_prefix(b":").is_some_and(is_port))
+    port.is_empty() || port.strip_prefix(b":").is_some_and(is_port)
 }
 
-/// Whether this is a name with something in it besides dots.
-fn is_name(name: &[u8]) -> bool {
-    name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
-        && name.iter().any(|&byte| byte != b'.')
+/// Whether a name may have this byte.
+fn is_name_byte(byte: u8) -> bool {
+    const NAME: [bool; 256] = {
+        let mut name = [false; 256];
+        let mut byte: u8 = 0;
+        while byte < 128 {
+            name[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            byte += 1;
+        }
+        name
+    };
+    NAME[usize::from(byte)]
 }
 
 /// Whether these are digits of a number up to 65535. Leading zeros are allowed, as in RFC 3986.

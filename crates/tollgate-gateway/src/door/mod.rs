@@ -268,6 +268,9 @@ async fn decide<S: Enter>(
 
 /// Takes out headers that servers may take for those that rules depend on, and keeps the body's trailers from adding any.
 fn guard_named_headers(request: &mut Request<RequestBody>, named: &Arc<NamedHeaders>) {
+    if named.is_empty() {
+        return;
+    }
     request.body_mut().guard_trailers(named);
     let has_underscore = |name: &&HeaderName| name.as_str().contains('_');
     if request.headers().keys().find(has_underscore).is_none() {

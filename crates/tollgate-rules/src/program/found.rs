@@ -23,7 +23,8 @@ pub struct Found<'p, 'r> {
     path: Cow<'r, str>,
     route: Option<RouteId>,
     rules: SmallVec<[RuleId; 8]>,
-    invalid: Option<Invalid>,
+    /// Boxed: hardly any request is invalid.
+    invalid: Option<Box<Invalid>>,
 }
 
 /// Why a request cannot be read in one way only. It is to be answered 400, and no rule is asked.
@@ -58,13 +59,13 @@ impl<'p, 'r> Found<'p, 'r> {
 
     pub(super) fn of_invalid(program: &'p Program, request: Request<'r>, invalid: Invalid) -> Self {
         let path = Cow::Borrowed(request.path);
-        Self { program, request, path, route: None, rules: SmallVec::new(), invalid: Some(invalid) }
+        Self { program, request, path, route: None, rules: SmallVec::new(), invalid: Some(Box::new(invalid)) }
     }
 
     /// Why the request cannot be read in one way only, if it cannot.
     #[must_use]
-    pub const fn invalid(&self) -> Option<&Invalid> {
-        self.invalid.as_ref()
+    pub fn invalid(&self) -> Option<&Invalid> {
+        self.invalid.as_deref()
     }
 
     /// Who found it.

@@ -204,7 +204,7 @@ impl Program {
             found
         });
         if let Some(attribute) = repeated {
-            return Found::of_invalid(self, *request, Invalid::Repeated(attribute));
+            return Found::of_invalid(self, *request, Invalid::Repeated(*attribute));
         }
         Found::new(self, *request, path, route, rules)
     }

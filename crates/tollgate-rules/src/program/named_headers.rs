@@ -27,6 +27,12 @@ impl NamedHeaders {
         named
     }
 
+    /// Whether no rule depends on any header.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a rule depends on this header.
     #[must_use]
     pub fn contains(&self, name: &HeaderName) -> bool {

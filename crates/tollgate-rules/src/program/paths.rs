@@ -79,7 +79,9 @@ impl Paths {
             scratch.hold(fact);
         }
         self.beginnings.mark(path, scratch);
-        if let Some(inside) = path.strip_prefix('/') {
+        if !self.shapes.is_empty()
+            && let Some(inside) = path.strip_prefix('/')
+        {
             self.trie.mark(inside, scratch);
         }
     }

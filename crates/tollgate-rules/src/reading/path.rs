@@ -169,17 +169,12 @@ fn hides_dots(segment: &str) -> bool {
 }
 
 fn is_canonical(path: &[u8]) -> bool {
-    let mut before = 0;
-    for (at, &byte) in path.iter().enumerate() {
-        if !is_plain(byte) {
-            return false;
-        }
-        if before == b'/' && (byte == b'/' || (byte == b'.' && dot_segment(&path[at..]))) {
-            return false;
-        }
-        before = byte;
-    }
-    true
+    let is_special = |at: usize| match path[at..] {
+        [b'/', b'/', ..] => true,
+        [b'/', ref rest @ ..] => dot_segment(rest),
+        _ => false,
+    };
+    path.iter().enumerate().all(|(at, &byte)| is_plain(byte) && (byte != b'/' || !is_special(at)))
 }
 
 /// Whether the segment that begins here is `.` or `..`.
