@@ -174,7 +174,10 @@ impl RedisStore {
     /// A verb on one key.
     pub(crate) async fn on(&self, limit: &RedisLimit, key: Key<'_>, verb: Verb) -> Result<(), StoreError> {
         let part = self.part(limit, key, 0, None).await?;
-        self.number(Question { verb, parts: smallvec![part] }).await.map(drop)
+        let bucket = Arc::clone(&part.key);
+        self.number(Question { verb, parts: smallvec![part] }).await?;
+        self.shared.queues.look_again(&bucket);
+        Ok(())
     }
 
     /// Asks without an interest in the answer.

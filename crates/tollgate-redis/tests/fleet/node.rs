@@ -88,6 +88,7 @@ async fn serve(order: Order) -> Result<(), String> {
         Task::Wait => node.wait().await,
         Task::Hold => node.hold().await,
         Task::Book => node.book().await,
+        Task::GiveUp => give_up(node).await,
     }
 }
 
@@ -146,6 +147,50 @@ async fn hammer(node: Rc<Node>) -> Result<(), String> {
     }
     let lines: Vec<String> = asks.borrow().iter().map(Ask::line).collect();
     say(&lines.join("\n"));
+    Ok(())
+}
+
+/// Starts waiters at the order's rate. Each gives up after 0.1 to 0.9 s. Writes down when each was released, after the
+/// longest time by which a timer of this process was late.
+async fn give_up(node: Rc<Node>) -> Result<(), String> {
+    let released = Rc::new(RefCell::new(Vec::new()));
+    let late = Rc::new(RefCell::new(Duration::ZERO));
+    let mut random = Random(node.order.seed);
+    let began = Instant::now();
+    let probe = tokio::task::spawn_local({
+        let late = Rc::clone(&late);
+        async move {
+            loop {
+                let until = Instant::now() + Duration::from_millis(1);
+                tokio::time::sleep_until(until).await;
+                late.replace_with(|late| (*late).max(until.elapsed()));
+            }
+        }
+    });
+    let mut waiters = Vec::new();
+    let mut next = began;
+    while next < began + node.order.lasting {
+        tokio::time::sleep_until(next).await;
+        next += Duration::from_secs_f64((0.5 + random.fraction()) / node.order.rate);
+        let patience = Duration::from_secs_f64(0.1 + 0.8 * random.fraction());
+        let (node, released) = (Rc::clone(&node), Rc::clone(&released));
+        waiters.push(tokio::task::spawn_local(async move {
+            let charge = node.charge();
+            let waiting = node.store.wait(&charge, Duration::from_secs(10));
+            match tokio::time::timeout(patience, waiting).await {
+                Ok(Ok(())) => released.borrow_mut().push(clock::now()),
+                Ok(Err(problem)) => return Err(problem.to_string()),
+                Err(_) => {}
+            }
+            Ok(())
+        }));
+    }
+    for waiter in waiters {
+        waiter.await.map_err(|problem| problem.to_string())??;
+    }
+    probe.abort();
+    let times: Vec<String> = released.borrow().iter().map(u64::to_string).collect();
+    say(&format!("{} {}", late.borrow().as_nanos(), times.join(" ")));
     Ok(())
 }
 
