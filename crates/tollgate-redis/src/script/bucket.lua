@@ -138,7 +138,7 @@ steps[1] = function()
       back, rest = there, part
     end
     if back < 0 then
-      return 0
+      back, rest = 0, 0
     end
     st.s1, st.s2 = less(n, st, now, u, r, back, rest)
     return max((difference(n, u, r, st.s1, st.s2)), 0)

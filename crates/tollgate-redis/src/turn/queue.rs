@@ -5,8 +5,8 @@
 //! the waiter in its place is no longer needed and given back.
 //!
 //! When the next turn comes is worked out from what Redis said last and the limit's rate, so that one question is asked for a turn
-//! and arrivals are judged without one. It is a lower bound: other nodes may have booked since. It is looked up again after a
-//! second, since another node may have made room.
+//! and arrivals are judged without one. It is a lower bound: other nodes may have booked since. It is looked up again when half of the
+//! wait has passed, and after ten seconds at the latest, since another node may have made room.
 
 use super::{
     request::{Answer, Denial, Request},
@@ -26,8 +26,8 @@ use tollgate::{StoreError, Time};
 /// How often a slot is asked for while nobody can say when one comes back: sooner at first.
 const SOONEST: Duration = Duration::from_millis(2);
 const LATEST: Duration = Duration::from_millis(50);
-/// How long another node's refund, reset or change may go unnoticed by a queue.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long another node's refund, reset or change may go unnoticed by a queue: half of the wait, within these.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 /// How long a waiter that is not polled may keep the slots that it was handed.
 const CLAIMED_WITHIN: Duration = Duration::from_millis(100);
 /// Turns in hand, and questions in one call.
@@ -277,7 +277,8 @@ impl WaitQueue {
         let is_ahead = first.request.books_ahead();
         if let Some(turn) = self.expected(first, 0) {
             let ask_at = if is_ahead { earlier(turn, lead) } else { turn };
-            let ask_at = ask_at.min(self.asked_at + LOOK_AGAIN);
+            let half = ((turn - self.asked_at) / 2).clamp(LOOK_AGAIN[0], LOOK_AGAIN[1]);
+            let ask_at = ask_at.min(self.asked_at + half);
             if ask_at > now {
                 until = until.into_iter().chain([ask_at]).min();
                 return Step::Rest(until);

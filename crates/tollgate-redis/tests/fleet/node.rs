@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::{sync::oneshot, task::LocalSet, time::Instant};
 use tollgate::{Charge, OnFailure, Store};
-use tollgate_redis::{RedisLimit, RedisStore};
+use tollgate_redis::{RedisLimit, RedisStore, TurnError};
 
 /// The keys, one for each of the limits.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
@@ -150,7 +150,7 @@ async fn hammer(node: Rc<Node>) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts waiters at the order's rate. Each gives up after 0.1 to 0.9 s. Writes down when each was released, after the
+/// Starts waiters at the order's rate. Each gives up after 0.1 to 0.9 s, unless the order has no calm. Writes down when each was released, after the
 /// longest time by which a timer of this process was late.
 async fn give_up(node: Rc<Node>) -> Result<(), String> {
     let released = Rc::new(RefCell::new(Vec::new()));
@@ -173,10 +173,11 @@ async fn give_up(node: Rc<Node>) -> Result<(), String> {
         tokio::time::sleep_until(next).await;
         next += Duration::from_secs_f64((0.5 + random.fraction()) / node.order.rate);
         let patience = Duration::from_secs_f64(0.1 + 0.8 * random.fraction());
+        let patience = if node.order.calm.is_zero() { Duration::from_secs(60) } else { patience };
         let (node, released) = (Rc::clone(&node), Rc::clone(&released));
         waiters.push(tokio::task::spawn_local(async move {
             let charge = node.charge();
-            let waiting = node.store.wait(&charge, Duration::from_secs(10));
+            let waiting = node.store.wait(&charge, Duration::from_secs(60));
             match tokio::time::timeout(patience, waiting).await {
                 Ok(Ok(())) => released.borrow_mut().push(clock::now()),
                 Ok(Err(problem)) => return Err(problem.to_string()),
@@ -250,7 +251,7 @@ impl Node {
         let turn = self.store.wait(&self.charge(), Duration::from_millis(500)).await;
         let word = match turn {
             Ok(_) => "passed",
-            Err(tollgate_redis::TurnError::Refused(_)) => "refused",
+            Err(TurnError::Refused(_) | TurnError::TimedOut) => "refused",
             Err(problem) => return Err(problem.to_string()),
         };
         say(&format!("{word} {asked} {}", clock::now()));

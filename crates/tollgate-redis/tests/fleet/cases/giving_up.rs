@@ -16,15 +16,34 @@ const NODES: usize = 3;
 const ARRIVALS: f64 = 200.0;
 const RATE: f64 = 100.0;
 const BURST: f64 = 1.0;
-const LASTING: Duration = Duration::from_secs(5);
 /// While the queues fill, the rate is not used for certain.
 const FILLING: u64 = 300_000_000;
 /// Of the rate, at least so much is used.
 const SHARE: f64 = 0.95;
 
-pub(super) fn run(fleet: &Fleet) -> Result<(), String> {
-    let order =
-        Order { lasting: LASTING, rate: ARRIVALS / NODES as f64, ..fleet.order(Task::GiveUp, &["hundred"]) };
+pub(super) fn at_random(fleet: &Fleet) -> Result<(), String> {
+    run(fleet, "giving_up", Waiters { arriving: Duration::from_secs(5), give_up: true })
+}
+
+/// Nobody gives up, and all of them are released.
+pub(super) fn not_at_all(fleet: &Fleet) -> Result<(), String> {
+    run(fleet, "staying", Waiters { arriving: Duration::from_secs(2), give_up: false })
+}
+
+struct Waiters {
+    arriving: Duration,
+    give_up: bool,
+}
+
+fn run(fleet: &Fleet, name: &str, waiters: Waiters) -> Result<(), String> {
+    let Waiters { arriving: lasting, give_up: gives_up } = waiters;
+    let order = Order {
+        lasting,
+        // Nobody gives up in an order without a calm.
+        calm: if gives_up { lasting } else { Duration::ZERO },
+        rate: ARRIVALS / NODES as f64,
+        ..fleet.order(Task::GiveUp, &["hundred"])
+    };
     let orders: Vec<Order> =
         (1..=NODES as u64).map(|seed| Order { seed: seed * 0x9E37_79B9, ..order.clone() }).collect();
     let mut nodes = crew::muster(&orders)?;
@@ -41,7 +60,8 @@ pub(super) fn run(fleet: &Fleet) -> Result<(), String> {
     }
     let calls = calls(fleet)? - before;
     released.sort_unstable();
-    let (first, last) = (released[0], released[0] + LASTING.as_nanos() as u64);
+    let first = *released.first().ok_or("nobody was released")?;
+    let last = if gives_up { first + lasting.as_nanos() as u64 } else { released[released.len() - 1] };
     let used = released.iter().filter(|at| (first + FILLING..last).contains(at)).count() as f64;
     let share = used / (RATE * (last - first - FILLING) as f64 / 1e9);
     let (excess, within) = most_over(&released);
@@ -60,7 +80,7 @@ pub(super) fn run(fleet: &Fleet) -> Result<(), String> {
     if share < SHARE {
         return Err(format!("TOO FEW: {figures}"));
     }
-    Line::new("giving_up", "exact").add(&figures).print();
+    Line::new(name, "exact").add(&figures).print();
     Ok(())
 }
 
