@@ -31,8 +31,8 @@ struct UnderWay<'a> {
     deadline: Instant,
 }
 
-/// Somebody who listens for an answer. One who goes after half the timeout has seen enough: else callers who are less patient than
-/// the store would wait for a dead server for good.
+/// Somebody who listens for an answer. One who goes after half the timeout has seen enough: else callers who are less
+/// patient than the store would wait for a dead server for good.
 struct Listening<'a> {
     store: &'a RedisStore,
     ticket: Ticket,

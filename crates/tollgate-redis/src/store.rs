@@ -176,7 +176,7 @@ impl RedisStore {
             Ok(Edition::new(to, next, since)?.born_as(was))
         })?;
         self.close_leases();
-        self.shared.queues.look_again_everywhere();
+        self.shared.queues.judge_again();
         Ok(())
     }
 

@@ -1,23 +1,20 @@
-//! Who waits at which bucket on this node, first come, first served, and the turns they have in hand.
+//! Who waits at a bucket on this node, first come, first served, and the turns they have in hand.
 //!
-//! A [`WaitQueue`] is data under one lock: its task ([`serving`](super::serving)) asks [`next_step`](WaitQueue::next_step) what to do,
-//! tells it what Redis answered, and sleeps. Turns in hand go to the waiters in order, one each; a turn for other charges than those of
-//! the waiter in its place is no longer needed and given back.
+//! A [`WaitQueue`] is data under one lock: its task ([`serving`](super::serving)) asks [`next_step`](WaitQueue::next_step)
+//! what to do, tells it what Redis answered, and sleeps. Turns in hand go to the waiters in order, one each; a turn for
+//! other charges than those of the waiter in its place is no longer needed and given back.
 //!
-//! When the next turn comes is worked out from what Redis said last and the limit's rate, so that one question is asked for a turn
-//! and arrivals are judged without one. It is a lower bound: other nodes may have booked since. It is looked up again when half of the
-//! wait has passed, and after ten seconds at the latest, since another node may have made room.
+//! A waiter joins and leaves in logarithmic time, and needs nothing else while it waits. Another node's refund, reset or
+//! change is noticed when half of a wait has passed, and after ten seconds at the latest.
 
 use super::{
+    outlook::{Outlook, earlier},
     request::{Answer, Denial, Request},
     reservation::RedisReservation,
 };
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::sync::{Notify, oneshot};
@@ -30,17 +27,9 @@ const LATEST: Duration = Duration::from_millis(50);
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 /// How long a waiter that is not polled may keep the slots that it was handed.
 const CLAIMED_WITHIN: Duration = Duration::from_millis(100);
-/// Turns in hand, and questions in one call.
-const MOST_AHEAD: usize = 64;
-
-/// The queues of a store, one for each bucket at which somebody waits.
-#[derive(Default)]
-pub(crate) struct WaitQueues {
-    queues: Mutex<HashMap<Arc<[u8]>, WaitQueue>>,
-    /// How many there are, so that nobody needs the lock while nobody waits.
-    count: AtomicUsize,
-    arrivals: AtomicU64,
-}
+/// Turns in hand, and questions at once.
+const MOST_AHEAD: usize = 1_024;
+const MOST_ASKED: usize = 256;
 
 /// Those who wait at a bucket.
 pub(super) struct WaitQueue {
@@ -60,16 +49,6 @@ pub(super) struct WaitQueue {
     is_unjudged: bool,
     pub(super) is_asking: bool,
     pub(super) changed: Arc<Notify>,
-}
-
-/// When a turn comes.
-#[derive(Clone, Copy)]
-struct Outlook {
-    turn: Time,
-    /// For so many units at once; it comes later or earlier for more or less.
-    units: u64,
-    /// Whether that is only when to ask again.
-    is_guess: bool,
 }
 
 struct Waiter {
@@ -100,136 +79,8 @@ pub(super) enum Step {
     End,
 }
 
-impl WaitQueues {
-    /// The place in the order of arrival.
-    pub(super) fn arrive(&self) -> u64 {
-        self.arrivals.fetch_add(1, Relaxed)
-    }
-
-    /// The first of the request's buckets at which somebody waits.
-    pub(super) fn occupied(&self, request: &Request) -> Option<usize> {
-        if self.count.load(Relaxed) == 0 {
-            return None;
-        }
-        let queues = self.lock();
-        request.buckets().position(|bucket| queues.get(bucket).is_some_and(|queue| !queue.waiters.is_empty()))
-    }
-
-    /// Stands in a bucket's queue, at the place of its arrival, maybe with a turn or with what Redis said about one. The second value is whether the
-    /// queue is new. Whoever would be late is told when its turn would come.
-    pub(super) fn join(
-        &self,
-        arrival: u64,
-        request: &Arc<Request>,
-        part: usize,
-        known: Option<Answer>,
-        now: Time,
-    ) -> Result<(oneshot::Receiver<Handed>, bool), Option<Time>> {
-        let mut queues = self.lock();
-        let bucket = request.bucket(part);
-        let is_new = !queues.contains_key(bucket);
-        if is_new {
-            queues.insert(Arc::clone(bucket), WaitQueue::new(now));
-            self.count.store(queues.len(), Relaxed);
-        }
-        let Some(queue) = queues.get_mut(bucket) else { return Err(None) };
-        if let (None, Some((newest, _))) = (&known, queue.waiters.last_key_value())
-            && arrival > *newest
-        {
-            let turn = queue.expected_last(request, part);
-            if turn.map_or(now, |turn| turn.max(now)) > request.deadline(part)
-                || request.deadline(part) <= now
-            {
-                return Err(turn);
-            }
-        }
-        let (hand, handed) = oneshot::channel();
-        let is_next = queue.waiters.len() <= queue.turns.len() || known.is_some();
-        queue.units = queue.units.saturating_add(request.cost(part));
-        queue.waiters.insert(arrival, Waiter { request: Arc::clone(request), part, hand });
-        match known {
-            Some(Answer::Turn(turn)) => queue.keep_booked(request, part, turn),
-            Some(Answer::Denied(denial)) => queue.learn(request, part, denial.turn, now),
-            None => {}
-        }
-        if is_next {
-            queue.changed.notify_one();
-        }
-        Ok((handed, is_new))
-    }
-
-    /// Leaves a queue. A turn that was handed over and not taken is the next one's.
-    pub(super) fn leave(&self, bucket: &[u8], arrival: u64, handed: &mut oneshot::Receiver<Handed>) {
-        handed.close();
-        let mut queues = self.lock();
-        let mut unused = None;
-        if let Ok(Handed::Turn(turn)) = handed.try_recv() {
-            unused = take(&turn);
-        }
-        if let Some(queue) = queues.get_mut(bucket) {
-            let is_covered = queue.is_covered(arrival);
-            queue.remove(arrival);
-            if let Some(turn) = unused.take_if(|_| !queue.waiters.is_empty()) {
-                queue.keep(turn);
-                queue.changed.notify_one();
-            } else if is_covered || queue.waiters.is_empty() {
-                queue.changed.notify_one();
-            }
-        }
-        drop(queues);
-        if let Some(turn) = unused {
-            drop(turn.spend());
-        }
-    }
-
-    /// Whether a turn in hand is that waiter's, and due in time.
-    pub(super) fn covers(&self, bucket: &[u8], arrival: u64, deadline: Time) -> bool {
-        let queues = self.lock();
-        let Some(queue) = queues.get(bucket) else { return false };
-        let place = queue.waiters.range(..arrival).take(queue.turns.len()).count();
-        queue.turns.get(place).is_some_and(|turn| turn.due() <= deadline)
-    }
-
-    /// Says that there may be room at a bucket.
-    pub(crate) fn look_again(&self, bucket: &[u8]) {
-        if self.count.load(Relaxed) > 0
-            && let Some(queue) = self.lock().get_mut(bucket)
-        {
-            queue.look_again();
-        }
-    }
-
-    /// Says that numbers have changed.
-    pub(crate) fn look_again_everywhere(&self) {
-        for queue in self.lock().values_mut() {
-            queue.is_unjudged = true;
-            queue.look_again();
-        }
-    }
-
-    /// Does something with a queue, which goes when nobody needs it any more.
-    pub(super) fn with<T>(&self, bucket: &[u8], with: impl FnOnce(&mut WaitQueue) -> T) -> Option<T> {
-        self.lock().get_mut(bucket).map(with)
-    }
-
-    /// Ends a queue that nobody stands in.
-    pub(super) fn end(&self, bucket: &[u8], is_over: impl FnOnce(&WaitQueue) -> bool) -> Option<WaitQueue> {
-        let mut queues = self.lock();
-        if !queues.get(bucket).is_some_and(is_over) {
-            return None;
-        }
-        let ended = queues.remove(bucket);
-        self.count.store(queues.len(), Relaxed);
-        ended
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, WaitQueue>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl WaitQueue {
-    fn new(now: Time) -> Self {
+    pub(super) fn new(now: Time) -> Self {
         Self {
             waiters: BTreeMap::new(),
             units: 0,
@@ -242,6 +93,69 @@ impl WaitQueue {
             is_asking: false,
             changed: Arc::default(),
         }
+    }
+
+    /// Stands in the queue, at the place of its arrival, maybe with a turn or with what Redis said about one. Whoever would
+    /// be late is told when its turn would come.
+    pub(super) fn join(
+        &mut self,
+        arrival: u64,
+        request: &Arc<Request>,
+        part: usize,
+        known: Option<Answer>,
+        now: Time,
+    ) -> Result<oneshot::Receiver<Handed>, Option<Time>> {
+        if let (None, Some((newest, _))) = (&known, self.waiters.last_key_value())
+            && arrival > *newest
+        {
+            let (turn, deadline) = (self.expected_last(request, part), request.deadline(part));
+            if turn.map_or(now, |turn| turn.max(now)) > deadline || deadline <= now {
+                return Err(turn);
+            }
+        }
+        let (hand, handed) = oneshot::channel();
+        let is_next = self.waiters.len() <= self.turns.len() || known.is_some();
+        self.units = self.units.saturating_add(request.cost(part));
+        self.waiters.insert(arrival, Waiter { request: Arc::clone(request), part, hand });
+        match known {
+            Some(Answer::Turn(turn)) => self.keep_booked(request, part, turn),
+            Some(Answer::Denied(denial)) => self.learn(request, part, denial.turn, now),
+            None => {}
+        }
+        if is_next {
+            self.changed.notify_one();
+        }
+        Ok(handed)
+    }
+
+    /// Leaves, maybe with a turn that was handed over and not taken, which is the next one's; comes back where there is none.
+    pub(super) fn leave(&mut self, arrival: u64, turn: Option<RedisReservation>) -> Option<RedisReservation> {
+        let is_covered = self.is_covered(arrival);
+        self.remove(arrival);
+        if is_covered || turn.is_some() || self.waiters.is_empty() {
+            self.changed.notify_one();
+        }
+        if self.waiters.is_empty() {
+            return turn;
+        }
+        turn.into_iter().for_each(|turn| self.keep(turn));
+        None
+    }
+
+    /// Whether a turn in hand is that waiter's, and due in time.
+    pub(super) fn covers(&self, arrival: u64, deadline: Time) -> bool {
+        let place = self.waiters.range(..arrival).take(self.turns.len()).count();
+        self.turns.get(place).is_some_and(|turn| turn.due() <= deadline)
+    }
+
+    pub(super) fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// The numbers have changed.
+    pub(super) fn judge_again(&mut self) {
+        self.is_unjudged = true;
+        self.look_again();
     }
 
     /// Hands over what is due, and says what to do next. Comes with the turns that are no longer needed, the last one first.
@@ -290,7 +204,7 @@ impl WaitQueue {
             for (arrival, waiter) in self.waiters.iter().skip(self.turns.len() + 1) {
                 let is_near = self.expected(waiter, ahead).is_some_and(|turn| turn <= now + horizon);
                 if !is_near
-                    || self.turns.len() + asked.len() >= MOST_AHEAD
+                    || asked.len() >= MOST_ASKED.min(MOST_AHEAD - self.turns.len())
                     || !waiter.request.same_charges(&first.request)
                 {
                     break;
@@ -342,9 +256,11 @@ impl WaitQueue {
 
     /// Remembers when Redis says that a request's turn comes here.
     fn learn(&mut self, request: &Request, part: usize, turn: Option<Time>, now: Time) {
-        let units = if request.edition(part).is_paid_in_advance() { request.cost(part) } else { 0 };
-        self.outlook =
-            Some(Outlook { turn: turn.unwrap_or(now + self.pause), units, is_guess: turn.is_none() });
+        let (edition, cost) = (request.edition(part), request.cost(part));
+        self.outlook = Some(match turn {
+            Some(turn) => Outlook::told(turn, &edition, cost),
+            None => Outlook::guess(now + self.pause),
+        });
         if turn.is_none() {
             self.pause = (self.pause * 2).min(LATEST);
         }
@@ -352,7 +268,7 @@ impl WaitQueue {
 
     /// Tells those who can no longer be in time, once more is known.
     fn judge(&mut self, now: Time) {
-        if self.outlook.is_none_or(|outlook| outlook.is_guess) || !std::mem::take(&mut self.is_unjudged) {
+        if self.outlook.is_none_or(Outlook::is_guess) || !std::mem::take(&mut self.is_unjudged) {
             return;
         }
         let mut ahead = 0;
@@ -378,28 +294,20 @@ impl WaitQueue {
     fn expected_last(&self, request: &Request, part: usize) -> Option<Time> {
         let booked: u64 = self.turns.iter().map(RedisReservation::units).sum();
         let turn = self.expected_behind(request, part, self.units.saturating_sub(booked));
-        turn.filter(|_| self.outlook.is_some_and(|outlook| !outlook.is_guess))
+        turn.filter(|_| !self.outlook.is_some_and(Outlook::is_guess))
     }
 
     fn expected_behind(&self, request: &Request, part: usize, ahead: u64) -> Option<Time> {
-        let edition = request.edition(part);
-        let own = if edition.is_paid_in_advance() { request.cost(part) } else { 0 };
-        let (units, outlook) = (ahead.saturating_add(own), self.outlook?);
-        Some(match units.checked_sub(outlook.units) {
-            Some(more) => outlook.turn + edition.pace(more),
-            None => earlier(outlook.turn, edition.pace(outlook.units - units)),
-        })
+        Some(self.outlook?.turn_of(&request.edition(part), ahead, request.cost(part)))
     }
 
-    fn look_again(&mut self) {
+    pub(super) fn look_again(&mut self) {
         self.outlook = None;
         self.changed.notify_one();
     }
 
     fn keep_booked(&mut self, request: &Request, part: usize, turn: RedisReservation) {
-        let edition = request.edition(part);
-        let cost = if edition.is_paid_in_advance() { 0 } else { request.cost(part) };
-        self.outlook = Some(Outlook { turn: turn.due() + edition.pace(cost), units: 0, is_guess: false });
+        self.outlook = Some(Outlook::after(turn.due(), &request.edition(part), request.cost(part)));
         self.keep(turn);
     }
 
@@ -512,10 +420,6 @@ impl Waiter {
     fn cost(&self) -> u64 {
         self.request.cost(self.part)
     }
-}
-
-fn earlier(time: Time, by: Duration) -> Time {
-    Time::from_nanos(time.as_nanos().saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
 }
 
 fn lock(turn: &Handover) -> MutexGuard<'_, Option<RedisReservation>> {

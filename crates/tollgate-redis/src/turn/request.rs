@@ -1,7 +1,7 @@
 //! One question for a turn, and what Redis made of it.
 //!
-//! A [`Request`] is what a waiter wants charged, with the numbers that are in force whenever it is asked for. The answer is a turn or a
-//! [`Denial`], which says which bucket refuses and when the turn would come there.
+//! A [`Request`] is what a waiter wants charged, with the numbers that are in force whenever it is asked for. The answer is
+//! a turn or a [`Denial`], which says which bucket refuses and when the turn would come there.
 
 use super::{
     TurnError,
@@ -82,8 +82,10 @@ impl Request {
 
     /// Whether a turn of one is a turn of the other.
     pub(super) fn charges_as(&self, parts: &[Part], part_of: &[usize]) -> bool {
-        let charge = |part: &Part| (Arc::clone(&part.key), part.cost);
-        self.part_of == part_of && self.parts.iter().map(charge).eq(parts.iter().map(charge))
+        let is_same = |(one, other): (&Part, &Part)| one.cost == other.cost && one.key == other.key;
+        self.part_of == part_of
+            && self.parts.len() == parts.len()
+            && self.parts.iter().zip(parts).all(is_same)
     }
 
     pub(super) fn same_charges(&self, other: &Self) -> bool {
@@ -104,7 +106,8 @@ impl Request {
         self.parts[part].edition.waits() && self.parts[part].up_to.is_none_or(|own| own >= LONGEST_WAIT)
     }
 
-    /// The parts by the numbers in force, each with the patience that is left, at most so much where it is not the limit's own pace.
+    /// The parts by the numbers in force, each with the patience that is left, at most so much where it is not the limit's
+    /// own pace.
     async fn parts(&self, store: &RedisStore, most: Duration) -> Result<Parts, StoreError> {
         let now = store.now();
         let mut parts = self.parts.clone();
@@ -264,7 +267,8 @@ impl RedisStore {
         }
     }
 
-    /// How the charges stand that are refused on account of a queue, or of a turn that was asked for with less than all patience.
+    /// How the charges stand that are refused on account of a queue, or of a turn that was asked for with less than all
+    /// patience.
     async fn look(&self, request: &Request, denial: &Denial) -> Result<SetStatus, StoreError> {
         let parts = request.parts(self, Duration::MAX).await?;
         let standings = self.standings(Question { verb: Verb::Peek, parts }).await?;

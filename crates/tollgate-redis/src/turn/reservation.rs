@@ -60,9 +60,9 @@ impl RedisReservation {
         self.store.sleep_until(self.due).await;
     }
 
-    /// Cancels the turn, and returns how many units of each charge came back, in their order; charges on one bucket count
-    /// at the first of them. What later charges on a bucket stand on does not come back: of a reservation's cost so much less as
-    /// was charged there after it. Once it is due, what was charged is spent and only slots come back.
+    /// Cancels the turn, and returns how many units of each charge came back, in their order; charges on one bucket count at
+    /// the first of them. What later charges on a bucket stand on does not come back: of a reservation's cost so much less
+    /// as was charged there after it. Once it is due, what was charged is spent and only slots come back.
     ///
     /// # Errors
     /// Where Redis does not answer; it is not asked again.
@@ -76,7 +76,8 @@ impl RedisReservation {
     }
 
     /// Pays what each charge really cost, in the order they were given, and returns how many units of each came back. Less
-    /// comes back as far as it is still there, and before the turn is due as by [`cancel`](Self::cancel); more is debt. Slots come back.
+    /// comes back as far as it is still there, and before the turn is due as by [`cancel`](Self::cancel); more is debt.
+    /// Slots come back.
     ///
     /// # Errors
     /// Where Redis does not answer; it is not asked again.

@@ -1,7 +1,8 @@
 //! The task of a queue: asks Redis for its head, hands turns over when they are due, and ends when nobody waits.
 //!
-//! There is one for each bucket of a node at which somebody waits, and none otherwise. It runs where the first waiter was polled;
-//! should that runtime end before the queue does, those who are left are told, stand in line again, and start another.
+//! There is one for each bucket of a node at which somebody waits, and none otherwise. It runs where the first waiter was
+//! polled; should that runtime end before the queue does, those who are left are told, stand in line again, and start
+//! another.
 
 use super::{
     queue::{Step, WaitQueue},

@@ -1,9 +1,9 @@
 //! Waiting for a turn, and reserving one.
 //!
-//! A waiter asks Redis itself while nobody else waits at its buckets. Told to wait, it stands in the queue of the bucket that
-//! refused it, at the place of its arrival, and moves to another's queue when that one refuses. Its deadline is judged when it
-//! arrives, by what Redis last said and by those in front; it can only become better, unless other nodes take more than their share or
-//! the numbers change.
+//! A waiter asks Redis itself while nobody else waits at its buckets. Told to wait, it stands in the queue of the bucket
+//! that refused it, at the place of its arrival, and moves to another's queue when that one refuses. Its deadline is judged
+//! when it arrives, by what Redis last said and by those in front; it can only become better, unless other nodes take more
+//! than their share or the numbers change.
 
 use super::{
     TurnError,

@@ -441,3 +441,20 @@ fn a_large_cost_is_not_overtaken() {
         assert_eq!(order.into_inner(), [0, 1, 2, 3]);
     });
 }
+
+/// Many turns are asked for in one call, so that a fast limit is used.
+#[test]
+fn thousands_who_wait_at_a_fast_limit_are_released_at_its_rate() {
+    server().block_on(async {
+        let store = server().store();
+        let limit = store.add("limit", bucket(20_000, 1)).expect("a limit");
+        let charge = [Charge::new(&limit, "k")];
+        let began = Instant::now();
+        let all = join_all((0..4_000).map(|_| store.wait(&charge, 20 * SECOND)).collect()).await;
+        let took = began.elapsed();
+        assert!(all.iter().all(Result::is_ok));
+        assert!(took >= SECOND / 5 - Duration::from_millis(1), "above the rate: {took:?}");
+        assert!(took < SECOND, "the rate gives that in 0.2 s: {took:?}");
+        println!("4,000 at 20,000 a second took {took:?}");
+    });
+}

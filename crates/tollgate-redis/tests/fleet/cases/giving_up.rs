@@ -2,7 +2,8 @@
 //! rate is used.
 //!
 //! 100 units a second and a burst of one, for 200 waiters a second. A waiter is released by a timer, so it may be late by as
-//! much as the timer of its process was, which every node measures. That is all by which a stretch of time may exceed the bound.
+//! much as the timer of its process was, which every node measures. That is all by which a stretch of time may exceed the
+//! bound.
 
 use super::Fleet;
 use crate::{
