@@ -12,7 +12,7 @@ use crate::{
     asking::nonsense,
     gather::Carrier,
     link::Group,
-    question::{Parts, Question, Standing, Standings, Taken, Told, Verb},
+    question::{GiveBackReason, Parts, Question, Standing, Standings, Taken, Told, Verb},
     store::RedisStore,
 };
 use std::time::Duration;
@@ -49,12 +49,17 @@ impl RedisStore {
                 }
                 Ok(Told::Number(sum))
             }
-            Verb::GiveBack { taken } => {
-                let of = |share: &Share| Verb::GiveBack { taken: pick(&taken, &share.places) };
+            Verb::GiveBack { taken, reason } => {
+                let of = |share: &Share| Verb::GiveBack { taken: pick(&taken, &share.places), reason };
+                let mut returned = vec![0; taken.len()];
                 for told in self.ask_each(shares, self.deadline(), of).await {
-                    told?;
+                    let (places, told) = told?;
+                    places
+                        .into_iter()
+                        .zip(told.returned()?)
+                        .for_each(|(place, units)| returned[place] = units);
                 }
-                Ok(Told::Number(0))
+                Ok(Told::Returned(returned))
             }
             Verb::Peek => self.peek_across(shares).await,
             verb => {
@@ -157,7 +162,7 @@ impl RedisStore {
             && standings.iter().all(Standing::passes)
         {
             let taken = standings.into_iter().map(|standing| (standing.taken, ALL)).collect();
-            self.tell(Question { verb: Verb::GiveBack { taken }, parts });
+            self.tell(Question { verb: Verb::GiveBack { taken, reason: GiveBackReason::Unused }, parts });
         }
     }
 
@@ -262,6 +267,14 @@ impl Told {
     pub(crate) fn number(self) -> Result<u64, StoreError> {
         match self {
             Self::Number(number) => Ok(number),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// How many units of each part came back.
+    pub(crate) fn returned(self) -> Result<Vec<u64>, StoreError> {
+        match self {
+            Self::Returned(units) => Ok(units),
             _ => Err(nonsense()),
         }
     }

@@ -31,8 +31,8 @@ struct UnderWay<'a> {
     deadline: Instant,
 }
 
-/// Somebody who listens for an answer. One who goes after half the timeout has seen enough: else callers who are less patient than
-/// the store would wait for a dead server for good.
+/// Somebody who listens for an answer. One who goes after half the timeout has seen enough: else callers who are less
+/// patient than the store would wait for a dead server for good.
 struct Listening<'a> {
     store: &'a RedisStore,
     ticket: Ticket,
@@ -174,7 +174,10 @@ impl RedisStore {
     /// A verb on one key.
     pub(crate) async fn on(&self, limit: &RedisLimit, key: Key<'_>, verb: Verb) -> Result<(), StoreError> {
         let part = self.part(limit, key, 0, None).await?;
-        self.number(Question { verb, parts: smallvec![part] }).await.map(drop)
+        let bucket = Arc::clone(&part.key);
+        self.number(Question { verb, parts: smallvec![part] }).await?;
+        self.shared.queues.look_again(&bucket);
+        Ok(())
     }
 
     /// Asks without an interest in the answer.

@@ -14,7 +14,7 @@ use crate::{
     hash::Quick,
     limit::Edition,
     link::{Group, Link, LinkError},
-    question::{Question, Told, Verb},
+    question::{GiveBackReason, Question, Told, Verb},
     slot::{Asked, Heard},
     store::whole,
 };
@@ -315,7 +315,7 @@ impl Gatherer {
         let _ = self.heard.set(hear);
     }
 
-    fn last_took(&self) -> Duration {
+    pub(crate) fn last_took(&self) -> Duration {
         Duration::from_micros(self.took.load(Relaxed))
     }
 
@@ -397,6 +397,7 @@ fn undone(question: &Question, heard: Heard) -> Option<Question> {
         Verb::Check { permit } => Verb::TakeBack { permit, since: decided },
         Verb::Reserve { .. } => Verb::GiveBack {
             taken: standings.into_iter().map(|standing| (standing.taken, u64::from(u32::MAX))).collect(),
+            reason: GiveBackReason::Unused,
         },
         // Leases end by themselves.
         Verb::Lease { .. } => Verb::TakeBack { permit: 0, since: decided },

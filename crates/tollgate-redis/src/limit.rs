@@ -12,6 +12,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    time::Duration,
 };
 use tollgate::{Calendar, Limit, Numbers, OnFailure, StoreError, WindowNumbers};
 
@@ -166,6 +167,21 @@ impl Edition {
     /// Whether turns can be booked as far ahead as a charge may wait: then there is no use in asking again.
     pub(crate) fn books(&self) -> bool {
         self.limit.books() && !self.waits()
+    }
+
+    /// How long so many units take at the limit's rate, rounded down; nothing where that is not all there is to its turns.
+    pub(crate) fn pace(&self, units: u64) -> Duration {
+        let nanos = match self.limit.numbers() {
+            Numbers::Bucket(it) => u128::from(units) * u128::from(it.price) / u128::from(it.earn.max(1)),
+            Numbers::Smooth(_, it) => (it.stable * units as f64 * 1e3) as u128,
+            _ => 0,
+        };
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Whether a turn waits for what it costs itself, and not for what the one before it cost.
+    pub(crate) fn is_paid_in_advance(&self) -> bool {
+        !matches!(self.limit.numbers(), Numbers::Smooth(..))
     }
 
     /// Whether a charge that does not say waits for the limit's pace.

@@ -43,6 +43,7 @@ pub(crate) enum Verb {
     /// Give back so many units of what was taken, part by part.
     GiveBack {
         taken: Vec<(Taken, u64)>,
+        reason: GiveBackReason,
     },
     Refund {
         units: u64,
@@ -89,6 +90,15 @@ pub(crate) enum Verb {
     },
 }
 
+/// Why units come back, which says how many may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GiveBackReason {
+    /// The charge was not used: what no later charge on the bucket stands on comes back.
+    Unused,
+    /// The charge was used and cost less: exactly the difference comes back.
+    Settled,
+}
+
 impl Part {
     /// Adds a charge on the same bucket: the less patient of the two has to be content.
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -118,6 +128,8 @@ pub(crate) type Taken = Vec<u8>;
 pub(crate) enum Told {
     Statuses(Standings),
     Number(u64),
+    /// How many units of each part came back.
+    Returned(Vec<u64>),
     /// What this key had was not readable.
     Flawed(Arc<[u8]>, Flaw),
 }
@@ -193,7 +205,7 @@ impl Question {
                 list.number(*since);
             }
             Verb::Confirm { id } | Verb::Abandon { id } => list.number(*id),
-            Verb::GiveBack { .. } => {}
+            Verb::GiveBack { reason, .. } => list.number((*reason == GiveBackReason::Unused).into()),
             Verb::Lease { shares, micros, .. } => {
                 [*shares, *micros].into_iter().for_each(|it| list.number(it));
             }
@@ -213,7 +225,7 @@ impl Question {
                     list.number(part.cost);
                     list.number_or_none(part.up_to);
                 }
-                Verb::GiveBack { taken } => {
+                Verb::GiveBack { taken, .. } => {
                     let (taken, units) =
                         taken.get(index).map_or((&[][..], 0), |(taken, units)| (taken, *units));
                     list.bytes(taken);
@@ -304,6 +316,11 @@ pub(crate) fn read_one(
             return Err(Garbled);
         }
         return Ok(Told::Flawed(Arc::clone(key), if first == -1 { Flaw::Damaged } else { Flaw::TooNew }));
+    }
+    if let Verb::GiveBack { .. } = question.verb {
+        let first = u64::try_from(first).map_err(|_| Garbled);
+        let others = (1..question.parts.len()).map(|_| number(values.next()));
+        return std::iter::once(first).chain(others).collect::<Result<_, _>>().map(Told::Returned);
     }
     if !question.verb.has_statuses() {
         return u64::try_from(first).map(Told::Number).map_err(|_| Garbled);

@@ -13,7 +13,7 @@ use crate::{
     names,
     question::{Part, Parts, Question, Told, Verb},
     status::set_status,
-    turn::Lines,
+    turn::WaitQueues,
 };
 use redis::Value;
 use smallvec::smallvec;
@@ -46,8 +46,8 @@ pub(crate) struct Shared {
     pub(crate) local: Local,
     pub(crate) counts: Counts,
     pub(crate) leasing: Option<Leasing>,
-    /// Who of this node waits where.
-    pub(crate) lines: Lines,
+    /// Who of this node waits at which bucket.
+    pub(crate) queues: WaitQueues,
     /// The limits by their names, as long as somebody has a handle.
     limits: Mutex<HashMap<String, Weak<Named>>>,
     /// Time as this node measures it.
@@ -71,7 +71,7 @@ impl Shared {
             leasing: settings.lease.map(|life| Leasing::new(life, || RandomState::new().hash_one(id))),
             settings,
             gatherer,
-            lines: Lines::default(),
+            queues: WaitQueues::default(),
             limits: Mutex::default(),
             ticks: SystemClock::new(),
             drawn: AtomicU64::new(RandomState::new().hash_one(id)),
@@ -176,6 +176,7 @@ impl RedisStore {
             Ok(Edition::new(to, next, since)?.born_as(was))
         })?;
         self.close_leases();
+        self.shared.queues.judge_again();
         Ok(())
     }
 
@@ -278,16 +279,22 @@ impl RedisStore {
         if limit.named.store != self.shared.id {
             return Err(StoreError::UnknownLimit);
         }
-        let edition = limit.named.edition();
-        if let Birth::At(birth) = &edition.birth
-            && birth.get().is_none()
-        {
-            let at = self.birth_of(&limit.named.name).await?;
-            let _ = birth.set(at);
-        }
+        let edition = self.edition(&limit.named).await?;
         let key = names::bucket(&self.shared.settings.prefix, &key, &limit.named.name);
         let up_to = up_to.map(|up_to| u64::try_from(up_to.as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT));
         Ok(Part { key, edition, cost, up_to })
+    }
+
+    /// The limit's numbers in force, with its birth where that matters.
+    pub(crate) async fn edition(&self, named: &Named) -> Result<Arc<Edition>, StoreError> {
+        let edition = named.edition();
+        if let Birth::At(birth) = &edition.birth
+            && birth.get().is_none()
+        {
+            let at = self.birth_of(&named.name).await?;
+            let _ = birth.set(at);
+        }
+        Ok(edition)
     }
 
     /// When the limit was first used by anybody: a key that nobody has seen holds what came since.

@@ -62,7 +62,8 @@ local ALLOW, WAIT, DENY, WHEN_RELEASED, NEVER = 0, 1, 2, 3, 4
 --   ask(n, st, now, cost, up_to)   what a charge is told, how long, what is left, until reset; then the state that follows
 --   commit(n, st, now, cost, permit)   where the state that follows is not a matter of three values
 --   trace(n, st, now, cost, permit, ...)   what a charge takes, for give_back; asked before the charge is made
---   give_back(n, st, now, units, ...)   what is still there of it
+--   give_back(n, st, now, units, unused, ...)   up to so many units of it, as far as they are still there, and returns how many.
+--     Where it was not used, only what no later charge stands on: its cost less what was charged after it.
 --   refund, owe, idle, convert   as in crates/tollgate/src/step
 -- on the limit's numbers n and the key's state st: s1, s2, s3, and at, when they were so. A key never used has no s1.
 local steps = {}

@@ -116,13 +116,32 @@ steps[1] = function()
     return units, rest, now
   end
 
-  function step.give_back(n, st, now, units, left_units, left_rest, left_at)
-    local there, part = drained(n, left_units, left_rest, max(now - left_at, 0))
-    if there >= units then
-      there, part = units, 0
+  -- One level less another, in units and credits; below zero the units are negative.
+  local function difference(n, units, rest, by, part)
+    if rest < part then
+      return units - by - 1, rest - part + n[4]
     end
+    return units - by, rest - part
+  end
+
+  function step.give_back(n, st, now, units, unused, left_units, left_rest, left_at)
+    local there, part = drained(n, left_units, left_rest, max(now - left_at, 0))
     local u, r = level(n, st, now)
-    st.s1, st.s2 = less(n, st, now, u, r, there, part)
+    local back, rest = units, 0
+    if unused then
+      local later, later_rest = difference(n, u, r, there, part)
+      if later >= 0 then
+        back, rest = difference(n, units, 0, later, later_rest)
+      end
+    end
+    if there < back then
+      back, rest = there, part
+    end
+    if back < 0 then
+      back, rest = 0, 0
+    end
+    st.s1, st.s2 = less(n, st, now, u, r, back, rest)
+    return max((difference(n, u, r, st.s1, st.s2)), 0)
   end
 
   function step.refund(n, st, now, units)

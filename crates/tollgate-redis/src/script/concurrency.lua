@@ -91,8 +91,8 @@ steps[7] = function()
     return permit
   end
 
-  function step.give_back(n, st, now, units, permit)
-    step.leave(n, st, now, permit)
+  function step.give_back(n, st, now, units, unused, permit)
+    return step.leave(n, st, now, permit)
   end
 
   function step.refund() end

@@ -176,7 +176,7 @@ local function end_hold(st, id, confirmed)
       found = true
       local _, _, own, permit = unpack(pending[i + 2])
       if not confirmed then
-        give_back(st, pending[i + 2], huge)
+        give_back(st, pending[i + 2], huge, true)
       elseif own > 0 and st.step.renew then
         st.step.renew(st.n, st, st.now, permit)
       end
@@ -194,16 +194,14 @@ local verbs = {}
 verbs[CHECK], verbs[PEEK], verbs[RESERVE], verbs[HOLD] = decide, decide, decide, decide
 verbs[RUN] = decide_again_and_again
 
+-- Answers how many units of each part came back.
 verbs[GIVE_BACK] = function()
+  local unused = take() == 1
   for _ = 1, take() do
     local st, trace, units = state_of(take()), take(), take()
-    if st.flaw then
-      -- There is nothing to give back to; the next charge will say so.
-    else
-      give_back(st, trace, units)
-    end
+    -- To a state that cannot be read there is nothing to give back; the next charge will say so.
+    answer(st.flaw and 0 or give_back(st, trace, units, unused))
   end
-  answer(0)
 end
 
 -- What was charged at that time and nobody heard of, as far as it is surely still there.

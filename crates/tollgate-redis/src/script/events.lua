@@ -122,8 +122,9 @@ steps[6] = function()
     end
   end
 
-  function step.give_back(n, st, now, units, entry)
+  function step.give_back(n, st, now, units, unused, entry)
     forget(n, st, now)
+    local used = st.s1
     -- The first entry that is not older, by halves.
     local from, to = 0, #st.s2 / SIZE
     while from < to do
@@ -145,6 +146,7 @@ steps[6] = function()
       st.s2 = sub(st.s2, 1, place - 1) .. kept .. sub(st.s2, place + SIZE)
       units, st.s1, place = units - taken, st.s1 - taken, place + #kept
     end
+    return used - st.s1
   end
 
   step.owe = step.commit
@@ -188,7 +190,7 @@ steps[6] = function()
   end
 
   function step.take_back(n, st, now, units, since)
-    step.give_back(n, st, now, units, entered(n, since))
+    step.give_back(n, st, now, units, false, entered(n, since))
   end
 
   function step.limit(n)

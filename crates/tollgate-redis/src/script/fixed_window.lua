@@ -61,10 +61,13 @@ steps[4] = function()
     end
   end
 
-  function step.give_back(n, st, now, units, place)
-    if open(n, st, now) == place then
-      step.refund(n, st, now, units)
+  function step.give_back(n, st, now, units, unused, place)
+    if open(n, st, now) ~= place then
+      return 0
     end
+    local used = st.s2 or 0
+    step.refund(n, st, now, units)
+    return used - (st.s2 or 0)
   end
 
   function step.owe(n, st, now, units)

@@ -56,9 +56,15 @@ steps[2] = function()
     end
   end
 
-  function step.give_back(n, st, now, units, left_at, left_consumed)
+  function step.give_back(n, st, now, units, unused, left_at, left_consumed)
     local _, there = level(n, st, now, left_at, left_consumed)
-    step.refund(n, st, now, min(there, units))
+    local _, consumed = level(n, st, now, st.s1, st.s2)
+    local back = min(there, unused and units - max(consumed - there, 0) or units)
+    if back <= 0 then
+      return 0
+    end
+    step.refund(n, st, now, back)
+    return consumed - (st.s2 or 0)
   end
 
   function step.owe(n, st, now, units)

@@ -216,7 +216,7 @@ local function state_of(key)
     local kept = {}
     for i = 1, #pending, 3 do
       if pending[i + 1] <= st.now then
-        give_back(st, pending[i + 2], huge)
+        give_back(st, pending[i + 2], huge, true)
       else
         kept[#kept + 1], kept[#kept + 2], kept[#kept + 3] = pending[i], pending[i + 1], pending[i + 2]
       end
@@ -232,17 +232,20 @@ local function touch(st)
 end
 
 -- Gives back up to so many units of what a charge took: the limit's own first, which were spent last.
-function give_back(st, taken, units)
+-- Returns how many came back.
+function give_back(st, taken, units, unused)
   local epoch, granted, own, t1, t2, t3, t4, t5 = unpack(taken)
   if epoch ~= st.epoch then
-    return
+    return 0
   end
-  local back = min(units, own)
+  local back, came = min(units, own), 0
   if back > 0 then
-    st.step.give_back(st.n, st, st.now, back, t1, t2, t3, t4, t5)
+    came = st.step.give_back(st.n, st, st.now, back, unused, t1, t2, t3, t4, t5)
     touch(st)
   end
-  st.granted, st.dirty = st.granted + min(units - back, granted), true
+  granted = min(units - back, granted)
+  st.granted, st.dirty = st.granted + granted, true
+  return came + granted
 end
 
 -- Microseconds for which the state says something.

@@ -73,10 +73,13 @@ steps[5] = function()
     st.s1, st.s2, st.s3 = window, before, max(current - units, min(st.out, current))
   end
 
-  function step.give_back(n, st, now, units, window)
-    if counters(n, st, now) == window then
-      step.refund(n, st, now, units)
+  function step.give_back(n, st, now, units, unused, window)
+    local is_current, _, current = counters(n, st, now)
+    if is_current ~= window then
+      return 0
     end
+    step.refund(n, st, now, units)
+    return current - st.s3
   end
 
   function step.owe(n, st, now, units)
@@ -114,7 +117,7 @@ steps[5] = function()
   end
 
   function step.take_back(n, st, now, units, since)
-    step.give_back(n, st, now, units, (muldiv(since, 1, n[3])))
+    step.give_back(n, st, now, units, false, (muldiv(since, 1, n[3])))
   end
 
   function step.limit(n)

@@ -1,6 +1,6 @@
 //! A set let in, whether Redis answers or not.
 
-use super::{TurnError, permit::RedisPermit, wait::Room};
+use super::{TurnError, permit::RedisPermit, request::Room};
 use crate::{limit::RedisLimit, store::RedisStore};
 use std::{sync::Arc, time::Duration};
 use tollgate::{Charge, Decision, Enter, Entered, Retry, SetStatus, Status, StoreError};

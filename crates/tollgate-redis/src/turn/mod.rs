@@ -1,18 +1,34 @@
-//! Turns that are booked in Redis, for a whole fleet: many waiters, each within its own time, no lock.
+//! Waiting for a turn that a whole fleet shares: queues on each node, turns in Redis.
 //!
-//! Where the limit books, one question gives the turn: the script charges it, says when it is due, and what it took. Whoever
-//! gives up hands that back, and the script gives back what is still there of it. Where the limit does not book (windows,
-//! logs, counters, slots), a waiter asks again when there should be room; on each node only the first of those who wait at
-//! a bucket does.
+//! Whoever has to wait stands in this node's queue of the bucket that refused it, in the order of arrival. A queue has one
+//! task, which asks Redis on behalf of its head and hands turns over when they are due. A turn belongs to the queue: where a
+//! waiter gives up, everybody behind it moves up, and a turn that was booked for it passes to the next who waits for the same
+//! charges. Only a turn that nobody is left for is given back, as far as no later charge stands on it.
+//!
+//! **When a set is charged.** A wait at one bucket that books (token bucket, leaky bucket without delay, the smooth
+//! limiters) is booked ahead, within the horizon (27 ms and two calls, at most 75 ms), and released when its turn is due.
+//! Every other set is asked for when its turn should have come, with no wait allowed, so that it is charged at the instant
+//! of its release: windows, logs, slots, and buckets that share a set with them or with one another. So each limit's bound
+//! holds over the times of release. What this costs is that such a set is late by a timer's grain and one call, which a
+//! bucket without burst does not make up for. A leaky bucket with `delay` is charged on arrival, delayed, and not given
+//! back, as nginx does it.
+//!
+//! **Bounds.** A node that dies has at most what its queues had booked within the horizon, and the next turn. Queues hold up
+//! to 1,024 turns each. Order is kept within a node; between nodes the first to ask is first. A reservation takes the next time
+//! that is free in Redis, so it may come before those who wait in a queue.
 
 mod entering;
-mod line;
+mod outlook;
 mod permit;
+mod queue;
+mod queues;
+mod request;
 mod reservation;
+mod serving;
 mod wait;
 
-pub(crate) use line::Lines;
 pub use permit::RedisPermit;
+pub(crate) use queues::WaitQueues;
 pub use reservation::RedisReservation;
 
 use thiserror::Error;

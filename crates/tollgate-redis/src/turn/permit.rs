@@ -1,6 +1,6 @@
 //! Slots that are held, and renewed while they are.
 
-use super::reservation::RedisReservation;
+use super::wait::Released;
 use crate::{
     question::{Part, Parts, Question, Told, Verb},
     store::RedisStore,
@@ -34,10 +34,9 @@ enum Slots {
 }
 
 impl RedisPermit {
-    pub(super) fn new(turn: RedisReservation, waited: Duration) -> Self {
-        let (_, status, booked) = turn.into_parts();
-        let slots = booked.and_then(|booked| booked.slots).map_or(Slots::None, Slots::Shared);
-        Self { status, slots, waited }
+    pub(super) fn new(released: Released) -> Self {
+        let Released { status, slots, waited } = released;
+        Self { status, slots: slots.map_or(Slots::None, Slots::Shared), waited }
     }
 
     /// Had without Redis, by policy.
@@ -151,7 +150,7 @@ impl Renewal {
     async fn leave(mut self) -> Result<u32, StoreError> {
         let Some(held) = self.held.take() else { return Ok(0) };
         let units = self.store.ask(held.leave()).await?.number()?;
-        held.nudge(&self.store);
+        held.wake_waiters(&self.store);
         Ok(u32::try_from(units).unwrap_or(u32::MAX))
     }
 }
@@ -161,7 +160,7 @@ impl Drop for Renewal {
         self.task.abort();
         if let Some(held) = self.held.take() {
             self.store.tell(held.leave());
-            held.nudge(&self.store);
+            held.wake_waiters(&self.store);
         }
     }
 }
@@ -172,8 +171,8 @@ impl Holding {
     }
 
     /// Whoever of this node waits for a slot may look.
-    fn nudge(&self, store: &RedisStore) {
-        self.parts.iter().for_each(|part| store.shared.lines.nudge(&part.key));
+    fn wake_waiters(&self, store: &RedisStore) {
+        self.parts.iter().for_each(|part| store.shared.queues.look_again(&part.key));
     }
 
     /// A third of the shortest `max_hold`: two renewals may be lost.

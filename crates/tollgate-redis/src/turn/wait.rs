@@ -1,49 +1,22 @@
-//! Waiting for a turn.
+//! Waiting for a turn, and reserving one.
+//!
+//! A waiter asks Redis itself while nobody else waits at its buckets. Told to wait, it stands in the queue of the bucket
+//! that refused it, at the place of its arrival, and moves to another's queue when that one refuses. Its deadline is judged
+//! when it arrives, by what Redis last said and by those in front; it can only become better, unless other nodes take more
+//! than their share or the numbers change.
 
 use super::{
     TurnError,
-    line::Place,
     permit::{RedisPermit, Renewal},
-    reservation::{Booked, RedisReservation},
+    queue::{Handed, take},
+    request::{Answer, Denial, Request, Room},
+    reservation::RedisReservation,
+    serving,
 };
-use crate::{
-    asking::nonsense,
-    limit::RedisLimit,
-    question::{Question, Told, Verb},
-    status::set_status,
-    store::{LONGEST_WAIT, RedisStore},
-};
-use std::time::Duration;
-use tollgate::{Charge, Decision, Retry, SetStatus, StoreError, Time};
-
-/// How often a slot is asked for while nobody can say when one comes back: sooner at first.
-const SOONEST: Duration = Duration::from_millis(2);
-const LATEST: Duration = Duration::from_millis(50);
-
-/// What a question for a turn came to.
-enum Turn {
-    Booked(RedisReservation),
-    /// Refused, and by which bucket, and whether asking again later may help.
-    Refused(SetStatus, Refuser),
-}
-
-struct Refuser {
-    bucket: Vec<u8>,
-    books: bool,
-    /// Whether its charge waits for the limit's own pace and nothing else.
-    paced: bool,
-    /// How long its charge may wait.
-    patience: Duration,
-}
-
-/// What is waited for where a limit with a pace of its own has no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// Until there is some.
-    Awaited,
-    /// Only as long as the charge says: the pace is for those who fit.
-    AsSaid,
-}
+use crate::{limit::RedisLimit, store::RedisStore};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::oneshot;
+use tollgate::{Charge, SetStatus, Time};
 
 impl RedisStore {
     /// Books a turn that comes within `up_to` ([`Duration::MAX`]: whenever), or says at once that there is none. Windows,
@@ -56,23 +29,17 @@ impl RedisStore {
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
     ) -> Result<RedisReservation, TurnError> {
-        match self.book(charges, up_to).await? {
-            Turn::Booked(turn) => Ok(turn),
-            Turn::Refused(status, _) => Err(TurnError::Refused(status)),
-        }
+        self.reserve_for(&self.request(charges, up_to, Room::AsSaid).await?).await
     }
 
-    /// Waits for a turn, `up_to` so long ([`Duration::MAX`]: however long). Where turns are booked, one that would come later is
-    /// refused at once. Dropped before it is due, the turn is given back.
+    /// Waits for a turn, `up_to` so long ([`Duration::MAX`]: however long). One that would come later is refused at once. The
+    /// charges are made when the wait ends; dropped before that, it costs nothing.
     ///
     /// # Errors
     /// Where no turn comes in time, or Redis does not answer.
     pub async fn wait(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<(), TurnError> {
-        let (turn, _) = self.turn(charges, up_to, Room::Awaited).await?;
-        // It has come, so what it charged is spent; slots are not held.
-        let (_, _, booked) = turn.into_parts();
-        drop(booked);
-        Ok(())
+        // Slots are not held.
+        self.released(charges, up_to, Room::Awaited).await.map(drop)
     }
 
     /// As [`wait`](Self::wait), and holds the slots of the concurrency limits among the charges.
@@ -93,116 +60,144 @@ impl RedisStore {
         up_to: Duration,
         room: Room,
     ) -> Result<RedisPermit, TurnError> {
-        let (turn, waited) = self.turn(charges, up_to, room).await?;
-        Ok(RedisPermit::new(turn, waited))
+        self.released(charges, up_to, room).await.map(RedisPermit::new)
     }
 
-    /// A turn that has come, and how long it was waited for: not at all where there was room at once, however long Redis took
-    /// to say so.
-    async fn turn(
+    /// Waits until it is released.
+    async fn released(
         &self,
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
         room: Room,
-    ) -> Result<(RedisReservation, Duration), TurnError> {
-        let begun = self.now();
-        let mut deadline = begun + up_to;
-        let mut place: Option<Place<'_>> = None;
-        let mut pause = SOONEST;
-        loop {
-            // On this node those who wait at a bucket go one after the other.
-            let first = match &place {
-                Some(place) => Some(self.until(deadline, place.first()).await.ok_or(TurnError::TimedOut)?),
-                None => None,
-            };
-            loop {
-                let left = deadline - self.now();
-                let (status, refuser) = match self.book(charges, left).await? {
-                    Turn::Booked(turn) => {
-                        let at_once = place.is_none() && turn.is_due();
-                        // Whoever comes next in line need not wait for what this one booked elsewhere.
-                        drop(first);
-                        turn.ready().await;
-                        let waited = if at_once { Duration::ZERO } else { self.now() - begun };
-                        return Ok((turn, waited));
-                    }
-                    Turn::Refused(status, refuser) => (status, refuser),
-                };
-                let after = match status.decision() {
-                    _ if refuser.books || (room == Room::AsSaid && refuser.paced) => {
-                        return Err(TurnError::Refused(status));
-                    }
-                    Decision::Deny(Retry::After(after)) => after.max(Duration::from_micros(1)),
-                    Decision::Deny(Retry::WhenReleased) => pause,
-                    _ => return Err(TurnError::Refused(status)),
-                };
-                // Whoever refuses says how long it may be waited for there.
-                deadline = begun + up_to.min(refuser.patience);
-                let mut again = self.now() + after;
-                if again > deadline {
-                    // Nobody knows when somebody leaves: the last look is when patience ends.
-                    let may_come = matches!(status.decision(), Decision::Deny(Retry::WhenReleased));
-                    if !may_come {
-                        return Err(TurnError::Refused(status));
-                    } else if self.now() >= deadline {
-                        return Err(if up_to.min(refuser.patience).is_zero() {
-                            TurnError::Refused(status)
-                        } else {
-                            TurnError::TimedOut
-                        });
-                    }
-                    again = deadline;
-                }
-                if place.as_ref().is_none_or(|place| place.bucket() != refuser.bucket) {
-                    place = Some(self.shared.lines.join(&refuser.bucket));
-                    break;
-                }
-                if let Some(place) = &place {
-                    let _ = self.until(again, place.nudged()).await;
-                }
-                pause = (pause * 2).min(LATEST);
-            }
-            drop(first);
-        }
-    }
-
-    async fn book(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<Turn, StoreError> {
-        let (mut parts, part_of) = self.parts(charges).await?;
-        let micros = u64::try_from(up_to.as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT);
-        let patience: Vec<Option<u64>> = parts.iter().map(|part| part.up_to).collect();
-        for part in &mut parts {
-            part.up_to = Some(part.up_to.map_or(micros, |own| own.min(micros)));
-        }
-        let permit = self.draw();
-        let asked = self.now();
-        let question = Question { verb: Verb::Reserve { permit }, parts: parts.clone() };
-        let Told::Statuses(standings) = self.ask(question).await? else { return Err(nonsense()) };
-        let status = set_status(&standings, &part_of, Some(permit));
-        if let Some(by) = status.denied_by() {
-            let part = &parts[part_of[by]];
-            // A charge that waits for its limit's pace, however long, and does not say how long for room.
-            let paced = part.edition.waits() && patience[part_of[by]].is_none_or(|own| own >= LONGEST_WAIT);
-            let patience = patience[part_of[by]].map_or(Duration::MAX, Duration::from_micros);
-            let refuser = Refuser { bucket: part.key.to_vec(), books: part.edition.books(), paced, patience };
-            return Ok(Turn::Refused(status, refuser));
-        }
-        let wait = match status.decision() {
-            Decision::Wait(wait) => wait,
-            _ => Duration::ZERO,
+    ) -> Result<Released, TurnError> {
+        let request = Arc::new(self.request(charges, up_to, room).await?);
+        let mut place = Place { store: self, arrival: self.shared.queues.arrive(), stands: None };
+        let mut next = match self.shared.queues.occupied(&request) {
+            Some(part) => Next::Join(part, None),
+            None => Next::Heard(self.ask_for(&request, self.horizon()).await?),
         };
-        let slots = status.permit().map(|_| Renewal::start(self, permit, &parts, asked));
-        let taken = standings.into_iter().map(|standing| standing.taken).collect();
-        let booked = Booked { parts, part_of, taken, slots };
-        // From when the answer came: never early.
-        Ok(Turn::Booked(RedisReservation::new(self.clone(), status, self.now() + wait, booked)))
+        let mut has_waited = false;
+        loop {
+            let (part, known) = match next {
+                Next::Heard(Answer::Turn(turn)) if turn.is_due() || !request.books_ahead() => {
+                    has_waited |= !turn.is_due();
+                    let due = turn.due();
+                    let (status, slots) = turn.spend();
+                    // What is left is the limit's own pace, which is paid for.
+                    self.sleep_until(due).await;
+                    let waited = if has_waited { self.now() - request.begun } else { Duration::ZERO };
+                    return Ok(Released { status, slots, waited });
+                }
+                Next::Heard(Answer::Turn(turn)) => (0, Some(Answer::Turn(turn))),
+                Next::Heard(Answer::Denied(denial)) if denial.is_final => {
+                    let is_over = denial.turn.is_none() && self.now() >= request.deadline(denial.part);
+                    let had_time = request.deadline(denial.part) > request.begun;
+                    return Err(match is_over && had_time {
+                        true => TurnError::TimedOut,
+                        false => self.refusal(&request, denial).await,
+                    });
+                }
+                Next::Heard(Answer::Denied(denial)) => (denial.part, Some(Answer::Denied(denial))),
+                Next::Join(part, known) => (part, known),
+            };
+            has_waited = true;
+            if let Err(turn) = place.join(&request, part, known) {
+                return Err(self.refusal(&request, Denial::by_queue(part, turn)).await);
+            }
+            next = match place.called(request.deadline(part)).await {
+                Called::Handed(Handed::Turn(turn)) => match take(&turn) {
+                    Some(turn) => Next::Heard(Answer::Turn(turn)),
+                    // It took too long to come for it.
+                    None => Next::Join(part, None),
+                },
+                Called::Handed(Handed::Denied(denial)) => Next::Heard(Answer::Denied(denial)),
+                Called::Handed(Handed::Failed(error)) => return Err(error.into()),
+                Called::Again => Next::Join(part, None),
+                Called::TooLate => return Err(TurnError::TimedOut),
+            };
+        }
+    }
+}
+
+/// A turn that has come and is spent.
+pub(super) struct Released {
+    pub(super) status: SetStatus,
+    /// Given back when they are dropped.
+    pub(super) slots: Option<Renewal>,
+    /// Nothing where there was room at once, however long Redis took to say so.
+    pub(super) waited: Duration,
+}
+
+/// What a waiter does next.
+enum Next {
+    Heard(Answer),
+    Join(usize, Option<Answer>),
+}
+
+enum Called {
+    Handed(Handed),
+    /// The queue has gone, with a runtime.
+    Again,
+    TooLate,
+}
+
+/// A waiter's place; left when it is dropped.
+struct Place<'a> {
+    store: &'a RedisStore,
+    arrival: u64,
+    stands: Option<(Arc<[u8]>, oneshot::Receiver<Handed>)>,
+}
+
+impl Place<'_> {
+    fn join(
+        &mut self,
+        request: &Arc<Request>,
+        part: usize,
+        known: Option<Answer>,
+    ) -> Result<(), Option<Time>> {
+        let queues = &self.store.shared.queues;
+        let (handed, is_new) = queues.join(self.arrival, request, part, known, self.store.now())?;
+        let bucket = Arc::clone(request.bucket(part));
+        if is_new {
+            serving::start(self.store, &bucket);
+        }
+        self.stands = Some((bucket, handed));
+        Ok(())
     }
 
-    /// The future's output, unless that time comes first.
-    async fn until<T>(&self, deadline: Time, future: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            output = future => Some(output),
-            () = self.sleep_until(deadline) => None,
+    /// Waits for what the queue has to say, until the deadline; longer where the turn is in hand, and only the timer is late.
+    async fn called(&mut self, deadline: Time) -> Called {
+        let store = self.store;
+        let Some((bucket, handed)) = &mut self.stands else { return Called::Again };
+        let mut until = deadline;
+        loop {
+            tokio::select! {
+                biased;
+                called = &mut *handed => {
+                    self.stands = None;
+                    return called.map_or(Called::Again, Called::Handed);
+                }
+                () = store.sleep_until(until) => {}
+            }
+            if !store.shared.queues.covers(bucket, self.arrival, deadline) {
+                // It may have been handed over at the last moment.
+                return match handed.try_recv() {
+                    Ok(called) => {
+                        self.stands = None;
+                        Called::Handed(called)
+                    }
+                    Err(_) => Called::TooLate,
+                };
+            }
+            until = store.now() + Duration::from_millis(1);
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some((bucket, mut handed)) = self.stands.take() {
+            self.store.shared.queues.leave(&bucket, self.arrival, &mut handed);
         }
     }
 }

@@ -83,6 +83,7 @@ fn limit(name: &str) -> Result<Limit, tollgate::LimitError> {
         "lesser" => TokenBucket::new(Rate::per_second(400)?, 60)?.into(),
         "greater" => TokenBucket::new(Rate::per_second(1_200)?, 180)?.into(),
         "five" => TokenBucket::new(Rate::per_second(5)?, 5)?.into(),
+        "hundred" => TokenBucket::new(Rate::per_second(100)?, 1)?.into(),
         "slots" => Concurrency::new(4, Duration::from_millis(600))?.into(),
         _ => panic!("no limit is called {name}"),
     })
@@ -113,6 +114,7 @@ fn bound(name: &str) -> Bound {
         "lesser" => line(60.0, 400),
         "greater" => line(180.0, 1_200),
         "five" => line(5.0, 5),
+        "hundred" => line(1.0, 100),
         "quota" | "daily" | "slots" => Bound::Slots { limit: u64::MAX },
         _ => line(units, A_SECOND),
     }

@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::{sync::oneshot, task::LocalSet, time::Instant};
 use tollgate::{Charge, OnFailure, Store};
-use tollgate_redis::{RedisLimit, RedisStore};
+use tollgate_redis::{RedisLimit, RedisStore, TurnError};
 
 /// The keys, one for each of the limits.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
@@ -88,6 +88,7 @@ async fn serve(order: Order) -> Result<(), String> {
         Task::Wait => node.wait().await,
         Task::Hold => node.hold().await,
         Task::Book => node.book().await,
+        Task::GiveUp => give_up(node).await,
     }
 }
 
@@ -149,6 +150,51 @@ async fn hammer(node: Rc<Node>) -> Result<(), String> {
     Ok(())
 }
 
+/// Starts waiters at the order's rate. Each gives up after 0.1 to 0.9 s, unless the order has no calm. Writes down when each was released, after the
+/// longest time by which a timer of this process was late.
+async fn give_up(node: Rc<Node>) -> Result<(), String> {
+    let released = Rc::new(RefCell::new(Vec::new()));
+    let late = Rc::new(RefCell::new(Duration::ZERO));
+    let mut random = Random(node.order.seed);
+    let began = Instant::now();
+    let probe = tokio::task::spawn_local({
+        let late = Rc::clone(&late);
+        async move {
+            loop {
+                let until = Instant::now() + Duration::from_millis(1);
+                tokio::time::sleep_until(until).await;
+                late.replace_with(|late| (*late).max(until.elapsed()));
+            }
+        }
+    });
+    let mut waiters = Vec::new();
+    let mut next = began;
+    while next < began + node.order.lasting {
+        tokio::time::sleep_until(next).await;
+        next += Duration::from_secs_f64((0.5 + random.fraction()) / node.order.rate);
+        let patience = Duration::from_secs_f64(0.1 + 0.8 * random.fraction());
+        let patience = if node.order.calm.is_zero() { Duration::from_secs(60) } else { patience };
+        let (node, released) = (Rc::clone(&node), Rc::clone(&released));
+        waiters.push(tokio::task::spawn_local(async move {
+            let charge = node.charge();
+            let waiting = node.store.wait(&charge, Duration::from_secs(60));
+            match tokio::time::timeout(patience, waiting).await {
+                Ok(Ok(())) => released.borrow_mut().push(clock::now()),
+                Ok(Err(problem)) => return Err(problem.to_string()),
+                Err(_) => {}
+            }
+            Ok(())
+        }));
+    }
+    for waiter in waiters {
+        waiter.await.map_err(|problem| problem.to_string())??;
+    }
+    probe.abort();
+    let times: Vec<String> = released.borrow().iter().map(u64::to_string).collect();
+    say(&format!("{} {}", late.borrow().as_nanos(), times.join(" ")));
+    Ok(())
+}
+
 impl Node {
     /// Which limits are charged next, and how much.
     fn next_charge(&self, random: &mut Random) -> (u32, u32) {
@@ -205,7 +251,7 @@ impl Node {
         let turn = self.store.wait(&self.charge(), Duration::from_millis(500)).await;
         let word = match turn {
             Ok(_) => "passed",
-            Err(tollgate_redis::TurnError::Refused(_)) => "refused",
+            Err(TurnError::Refused(_) | TurnError::TimedOut) => "refused",
             Err(problem) => return Err(problem.to_string()),
         };
         say(&format!("{word} {asked} {}", clock::now()));

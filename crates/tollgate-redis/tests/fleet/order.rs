@@ -35,6 +35,8 @@ pub(crate) enum Task {
     Hold,
     /// Book a turn, and sleep until it comes.
     Book,
+    /// Start waiters at the order's rate, each of which gives up after a random time.
+    GiveUp,
 }
 
 impl Order {
@@ -82,6 +84,7 @@ impl Order {
             "Wait" => Task::Wait,
             "Hold" => Task::Hold,
             "Book" => Task::Book,
+            "GiveUp" => Task::GiveUp,
             _ => return None,
         };
         let kinds = words.next()?.split(',').map(ToOwned::to_owned).collect();

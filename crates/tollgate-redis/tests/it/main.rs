@@ -1,5 +1,6 @@
 //! The store from outside, against real servers.
 
+mod cancels;
 mod cells;
 mod conformance;
 mod crowd;
@@ -10,3 +11,4 @@ mod ping;
 mod regressions;
 mod server;
 mod turns;
+mod waiting;

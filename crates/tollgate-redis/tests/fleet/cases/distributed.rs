@@ -9,6 +9,7 @@ const LATE: u64 = 150_000_000;
 /// Ten that arrive further apart than this are not at once: the eighth would be within the patience.
 const AT_ONCE: u64 = 90_000_000;
 const UNIT: u64 = 200_000_000;
+const PATIENCE: u64 = 500_000_000;
 /// Redis cuts its time off, and hints are rounded up.
 const MICRO: u64 = 2_000;
 
@@ -44,8 +45,7 @@ fn arrive(mut nodes: Vec<crew::Node>) -> Result<Option<Turns>, String> {
     turns.passed.sort_by_key(|(_, went)| *went);
     let asked = || turns.passed.iter().chain(&turns.refused).map(|(asked, _)| *asked);
     let apart = asked().max().unwrap_or(0) - asked().min().unwrap_or(0);
-    // Whoever passes at once, or is refused, was answered at once.
-    let at_once = turns.passed.iter().take(5).chain(&turns.refused).map(|(asked, went)| went - asked).max();
+    let at_once = turns.passed.iter().take(5).map(|(asked, went)| went - asked).max();
     Ok((apart + at_once.unwrap_or(0) < AT_ONCE).then_some(turns))
 }
 
@@ -53,6 +53,10 @@ fn verify(fleet: &Fleet, order: &Order, turns: Turns) -> Result<(), String> {
     let Turns { passed, refused } = turns;
     if (passed.len(), refused.len()) != (7, 3) {
         return Err(format!("{} passed and {} were refused, not 7 and 3", passed.len(), refused.len()));
+    }
+    // A node does not see those who wait at others, so that it may learn only meanwhile that it will be late.
+    if let Some((asked, told)) = refused.iter().find(|(asked, told)| *told > asked + PATIENCE + LATE) {
+        return Err(format!("told after {} ms that it would be late", (told - asked) / 1_000_000));
     }
     // The first charge was made after the first had asked, and before anybody went on; turns are counted from there.
     let earliest = passed.iter().map(|(asked, _)| *asked).min().unwrap_or(0);

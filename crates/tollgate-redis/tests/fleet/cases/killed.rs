@@ -1,4 +1,4 @@
-//! Nodes that are killed: one that holds slots, one that waits for a turn it has booked.
+//! Nodes that are killed: one that holds slots, one that has reserved a turn, one at which many wait.
 
 use super::Fleet;
 use crate::{
@@ -96,5 +96,29 @@ pub(super) fn waiting(fleet: &Fleet) -> Result<(), String> {
     Line::new("killed_waiting", "exact")
         .add(&format!("the next turn came after {:.1} ms, of 600", (went - emptied) as f64 / 1e6))
         .print();
+    Ok(())
+}
+
+/// A hundred wait at a node that is killed: no more is lost than the turns that it had booked ahead.
+pub(super) fn queueing(fleet: &Fleet) -> Result<(), String> {
+    const HORIZON: u64 = 75_000_000;
+    const TURN: u64 = 10_000_000;
+    let order =
+        Order { rate: 400.0, lasting: Duration::from_secs(60), ..fleet.order(Task::GiveUp, &["hundred"]) };
+    let mut nodes = crew::muster(std::slice::from_ref(&order))?;
+    crew::release(&mut nodes)?;
+    let node = nodes.pop().ok_or("no node")?;
+    std::thread::sleep(Duration::from_millis(700));
+    node.kill()?;
+    let reset = fleet.peek(&order, 0)?.statuses()[0].reset_after().unwrap_or(Duration::MAX).as_nanos() as u64;
+    let booked = format!("{:.1} ms were booked by a node that was killed", reset as f64 / 1e6);
+    // The turn that is due last, and what it costs.
+    if reset > HORIZON + 2 * TURN {
+        return Err(format!("TOO MUCH: {booked}"));
+    }
+    if reset == 0 {
+        return Err("nobody waited at the node that was killed".into());
+    }
+    Line::new("killed_in_the_queue", "exact").add(&booked).print();
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod calendar;
 mod distributed;
+mod giving_up;
 mod hammered;
 mod killed;
 mod rolling;
@@ -53,6 +54,9 @@ pub(crate) fn all() -> Vec<Case> {
         case("rolling_lower", |fleet| rolling::run(fleet, "rolling_lower", ["greater", "lesser"])),
         case("killed_holding", killed::holding),
         case("killed_waiting", killed::waiting),
+        case("killed_in_the_queue", killed::queueing),
+        case("giving_up", giving_up::at_random),
+        case("staying", giving_up::not_at_all),
     ]);
     cases
 }
