@@ -52,10 +52,7 @@ impl<'f> KeyValues<'f> {
     /// The values as the list that a [`Key`] borrows.
     #[must_use]
     pub fn texts(&self) -> KeyTexts<'_> {
-        // Most keys have one value: pushing it costs half of what collecting does.
-        let mut texts = SmallVec::new();
-        self.iter().for_each(|text| texts.push(text));
-        KeyTexts { texts }
+        KeyTexts { texts: self.iter().collect() }
     }
 }
 
