@@ -3,12 +3,8 @@
 use super::KeyedLimiter;
 use crate::{
     clock::Clock,
-    decision::Status,
-    few::Few,
     key::Key,
-    step::{concurrency::PermitId, taken::Taken, turns::Turns},
-    time::Time,
-    wait::{Asked, At, Bucket, Gate, Goes, Order, Permit, Refused, Reservation, Room, View, Wait, WaitAt},
+    wait::{At, Gate, HasGate, Order, Permit, Refused, Reservation, Wait, WaitAt},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -84,76 +80,24 @@ impl<C: Clock + Send + Sync, G> Wait<'_, KeyedLimiter<C>, G> {
 }
 
 impl<C: Clock + Send + Sync> Reservation<'_, KeyedLimiter<C>> {
+    /// Gives the turn back, unless it is due: then what was charged is spent (see [`settle`](Self::settle)), and only slots come
+    /// back. Returns how many units came back: what later turns stand on does not, so of the cost so much less as was charged
+    /// after it.
+    pub fn cancel(self) -> u32 {
+        self.cancel_each().first().copied().unwrap_or(0)
+    }
+
     /// Pays what it really cost: what was booked above that comes back, what is missing becomes debt that later turns wait
-    /// for. Zero gives everything back, also once it is due: for work that failed.
-    pub fn settle(self, actual: u32) {
-        self.settle_each(&[actual]);
+    /// for. Zero gives everything back, also once it is due: for work that failed. Returns how many units came back; before
+    /// the turn is due, at most as many as by cancelling.
+    pub fn settle(self, actual: u32) -> u32 {
+        self.settle_each(&[actual]).first().copied().unwrap_or(0)
     }
 }
 
-impl<C: Clock + Send + Sync> Gate for KeyedLimiter<C> {
-    fn now(&self) -> Time {
-        self.store.now()
-    }
-
-    fn park(&self, until: Option<Time>) {
-        self.store.park(until);
-    }
-
-    fn room(&self) -> &Room {
-        self.store.room()
-    }
-
-    fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked {
-        self.store.ask(order, waited, left)
-    }
-
-    fn ask_quickly(&self, order: &Order) -> Option<Status> {
-        self.store.ask_quickly(order)
-    }
-
-    fn peek(&self, order: &Order) -> Few<Status> {
-        Gate::peek(&self.store, order)
-    }
-
-    fn goes_at(&self, bucket: &Bucket, units: u32, now: Time) -> Option<Option<Goes>> {
-        self.store.goes_at(bucket, units, now)
-    }
-
-    fn first_expiry(&self, bucket: &Bucket) -> Option<u64> {
-        self.store.first_expiry(bucket)
-    }
-
-    fn look(&self, bucket: &Bucket) -> Option<View> {
-        self.store.look(bucket)
-    }
-
-    fn turns(&self, bucket: &Bucket) -> Turns {
-        self.store.turns(bucket)
-    }
-
-    fn line_forms(&self, bucket: &Bucket) {
-        self.store.line_forms(bucket);
-    }
-
-    fn line_ends(&self, bucket: &Bucket) {
-        self.store.line_ends(bucket);
-    }
-
-    fn give_back(&self, bucket: &Bucket, taken: &Taken) -> bool {
-        self.store.give_back(bucket, taken)
-    }
-
-    fn owe(&self, bucket: &Bucket, units: u32) {
-        self.store.owe(bucket, units);
-    }
-
-    fn leave(&self, bucket: &Bucket, permit: PermitId) {
-        Gate::leave(&self.store, bucket, permit);
-    }
-
-    fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool {
-        Gate::renew(&self.store, bucket, permit)
+impl<C: Clock + Send + Sync> HasGate for KeyedLimiter<C> {
+    fn gate(&self) -> &dyn Gate {
+        &self.store
     }
 }
 

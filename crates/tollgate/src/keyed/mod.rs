@@ -8,8 +8,8 @@ use crate::{
     decision::Status,
     key::Key,
     limit::Limit,
-    step::concurrency::PermitId,
-    store::{Bounds, LimitHandle, MemoryStore, Mode, StoreError},
+    step::{Mode, concurrency::PermitId},
+    store::{Bounds, LimitHandle, MemoryStore, StoreError},
     time::Time,
 };
 use std::time::Duration;

@@ -1,14 +1,14 @@
 //! Waiting at one bucket.
 
-use super::{Charging, Limiter};
+use super::Limiter;
 use crate::{
     clock::Clock,
     decision::Status,
     few::Few,
     step::{
-        State,
+        Mode, State, Step,
         concurrency::PermitId,
-        taken::{Taken, Trace},
+        taken::{Taken, Trace, Unused},
         turns::Turns,
     },
     store::Edition,
@@ -18,8 +18,8 @@ use crate::{
     },
     time::Time,
     wait::{
-        Asked, At, Bucket, Changed, Gate, Goes, Order, Permit, Refused, Reservation, Room, Toll, View, Wait,
-        WaitAt,
+        Asked, At, Bucket, Gate, HasGate, Order, Permit, Refused, Reservation, Timing, Toll, View, Wait,
+        WaitAt, WaitQueues,
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -90,10 +90,18 @@ impl<C: Clock + Send + Sync, G> Wait<'_, Limiter<C>, G> {
 }
 
 impl<C: Clock + Send + Sync> Reservation<'_, Limiter<C>> {
+    /// Gives the turn back, unless it is due: then what was charged is spent (see [`settle`](Self::settle)), and only slots come
+    /// back. Returns how many units came back: what later turns stand on does not, so of the cost so much less as was charged
+    /// after it.
+    pub fn cancel(self) -> u32 {
+        self.cancel_each().first().copied().unwrap_or(0)
+    }
+
     /// Pays what it really cost: what was booked above that comes back, what is missing becomes debt that later turns wait
-    /// for. Zero gives everything back, also once it is due: for work that failed.
-    pub fn settle(self, actual: u32) {
-        self.settle_each(&[actual]);
+    /// for. Zero gives everything back, also once it is due: for work that failed. Returns how many units came back; before
+    /// the turn is due, at most as many as by cancelling.
+    pub fn settle(self, actual: u32) -> u32 {
+        self.settle_each(&[actual]).first().copied().unwrap_or(0)
     }
 }
 
@@ -102,27 +110,20 @@ const fn order(cost: u32) -> Order {
 }
 
 impl<C: Clock> Limiter<C> {
-    /// A charge that does not wait, while others do: it does not overtake them.
+    /// A charge that does not wait, while others may: it does not overtake them.
     #[cold]
-    pub(super) fn decide_behind_the_line(&self, cost: u32, now: Time, charging: Charging) -> Status {
-        let decide = |cost, charging| self.decide_at_rest(&mut self.rest(), cost, None, now, charging).0;
-        if self.room.watch(Bucket::Only.line(), now) == Changed::Yes {
-            self.update(|_, _, _| ());
-        }
-        match self.behind_the_line(cost, now) {
-            None => decide(cost, charging),
+    pub(super) fn decide_behind_queue(&self, cost: u32, now: Time, mode: Mode) -> Status {
+        let decide = |cost, mode| self.decide_locked(&mut self.rest(), cost, None, now, mode).0;
+        self.queues.serve(self, now);
+        let step = self.numbers.step();
+        let look = || (!step.turns().is_slots()).then(|| self.view());
+        match self.queues.goes_at(Bucket::Only.queue(), cost, now, look) {
+            None => decide(cost, mode),
             Some(goes) => {
-                let patience = self.numbers.step().patience();
-                let in_so_long = goes.map(|goes| goes.pass_at(patience).nanos_since(now));
-                decide(cost, Charging::No).behind(decide(0, Charging::No), in_so_long)
+                let in_so_long = goes.map(|goes| goes.pass_at(step.patience()).nanos_since(now));
+                decide(cost, Mode::Peek).behind(decide(0, Mode::Peek), in_so_long)
             }
         }
-    }
-
-    /// When a charge could go behind the line: see [`Gate::goes_at`].
-    fn behind_the_line(&self, units: u32, now: Time) -> Option<Option<Goes>> {
-        let slots = self.numbers.step().turns().is_slots();
-        self.room.goes_at(Bucket::Only.line(), units, now, || (!slots).then(|| self.view()))
     }
 
     /// Books by the word alone, where nothing else decides and nobody is at it. `None` is not an answer: ask at rest.
@@ -146,16 +147,6 @@ impl<C: Clock> Limiter<C> {
         })
     }
 
-    /// Gives back by the word alone, likewise. Whether it did; then there is no line, and nobody to be told.
-    fn give_back_word(&self, taken: &Taken) -> bool {
-        let (edition, narrow) = self.numbers.read();
-        let now = self.never_back(self.clock.now());
-        let Trace::After(after) = taken.trace else { return false };
-        let Some((narrow, value)) = narrow.zip(Word(&self.hot.word).glance()) else { return false };
-        let next = narrow.give_back(value, now, narrow.narrow(after, self.birth), taken.units);
-        next.is_ok_and(|next| self.write_word(edition, value, next, || self.is_of_now(taken)))
-    }
-
     /// Whether there was no reset or change since.
     fn is_of_now(&self, taken: &Taken) -> bool {
         self.epoch.load(Acquire) == taken.epoch
@@ -170,11 +161,6 @@ impl<C: Clock> Limiter<C> {
         let current = self.numbers.is_current(edition) && may();
         word.unlock(if current { next } else { value });
         current
-    }
-
-    /// Says that there may be room: whoever is first in line asks again.
-    pub(super) fn nudge(&self) {
-        self.room.nudge(Bucket::Only.line(), self.clock.now());
     }
 
     fn view(&self) -> View {
@@ -194,7 +180,7 @@ impl<C: Clock> Limiter<C> {
     }
 }
 
-impl<C: Clock + Send + Sync> Gate for Limiter<C> {
+impl<C: Clock> Gate for Limiter<C> {
     fn now(&self) -> Time {
         self.clock.now()
     }
@@ -203,26 +189,29 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
         self.clock.park(until);
     }
 
-    fn room(&self) -> &Room {
-        &self.room
+    fn queues(&self) -> &WaitQueues {
+        &self.queues
     }
 
-    fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked {
-        let now = self.never_back(self.clock.now());
+    fn ask(&self, order: &Order, timing: Timing) -> Asked {
+        let now = self.never_back(timing.at);
         let Some(toll) = order.tolls.first() else {
             return Asked::new(Few::Many(Vec::new()), Few::Many(Vec::new()), None, now);
         };
-        let (units, up_to) = (toll.units(), toll.patience(waited, left));
-        let (status, taken) = self
-            .book_word(units, up_to, now)
-            .unwrap_or_else(|| self.decide_at_rest(&mut self.rest(), units, Some(up_to), now, Charging::Yes));
+        let (units, up_to) = (toll.units(), timing.patience(toll));
+        let booked = match timing.mode {
+            Mode::Charge => self.book_word(units, up_to, now),
+            Mode::Peek | Mode::Release => None,
+        };
+        let (status, taken) = booked
+            .unwrap_or_else(|| self.decide_locked(&mut self.rest(), units, Some(up_to), now, timing.mode));
         Asked::new(Few::One(status), Few::One(taken), status.permit, now)
     }
 
     fn ask_quickly(&self, order: &Order) -> Option<Status> {
         let units = u32::try_from(order.tolls.first()?.cost).ok()?;
         let now = self.never_back(self.clock.now());
-        let status = self.try_word(units, now, Charging::Yes).ok().filter(Status::is_allow)?;
+        let status = self.try_word(units, now, Mode::Charge).ok().filter(Status::is_allow)?;
         if !C::MONOTONIC && units > 0 {
             self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
         }
@@ -230,18 +219,10 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
     }
 
     fn peek(&self, order: &Order) -> Few<Status> {
-        order.tolls.iter().map(|toll| self.peek(toll.units())).collect()
-    }
-
-    fn goes_at(&self, _: &Bucket, units: u32, now: Time) -> Option<Option<Goes>> {
-        self.behind_the_line(units, now)
-    }
-
-    fn first_expiry(&self, _: &Bucket) -> Option<u64> {
-        self.update(|_, state, at| match state {
-            State::Holders(holders) => holders.first_in(at),
-            _ => None,
-        })
+        let now = self.never_back(self.clock.now());
+        let peek =
+            |toll: &Toll| self.decide_locked(&mut self.rest(), toll.units(), Some(0), now, Mode::Peek).0;
+        order.tolls.iter().map(peek).collect()
     }
 
     fn look(&self, _: &Bucket) -> Option<View> {
@@ -252,31 +233,34 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
         self.numbers.step().turns()
     }
 
-    fn line_forms(&self, _: &Bucket) {
-        self.update(|_, _, _| ());
-    }
-
-    fn line_ends(&self, _: &Bucket) {
-        self.update(|_, _, _| ());
-    }
-
-    fn give_back(&self, _: &Bucket, taken: &Taken) -> bool {
-        if taken.granted == 0 && self.give_back_word(taken) {
-            return true;
-        }
-        let given = {
-            let mut rest = self.rest();
-            rest.granted = rest.granted.saturating_add(taken.granted);
-            self.with_state(&mut rest, self.clock.now(), |step, state, at| {
-                let of_now = self.is_of_now(taken);
-                if of_now {
-                    step.give_back(state, at, taken);
-                }
-                of_now
-            })
+    fn first_expiry(&self, _: &Bucket, at: Time) -> Option<Time> {
+        let first_in = |_: &Step, state: &mut State, at| match state {
+            State::Holders(holders) => holders.first_in(at),
+            _ => None,
         };
-        self.nudge();
-        given || taken.granted > 0
+        let nanos = self.with_state(&mut self.rest(), at, first_in)?;
+        Some(at + Duration::from_nanos(nanos))
+    }
+
+    fn add_waiter(&self, _: &Bucket) {
+        if !self.parked.load(Acquire) {
+            self.update(|_, _, _| ());
+        }
+    }
+
+    fn remove_waiter(&self, _: &Bucket) {
+        if !self.queues.any() {
+            self.update(|_, _, _| ());
+        }
+    }
+
+    fn give_back(&self, _: &Bucket, taken: &Taken, why: Unused) -> u32 {
+        let mut rest = self.rest();
+        rest.granted = rest.granted.saturating_add(taken.granted);
+        let given = self.with_state(&mut rest, self.clock.now(), |step, state, at| {
+            if self.is_of_now(taken) { step.give_back(state, at, taken, why) } else { 0 }
+        });
+        taken.granted + given
     }
 
     fn owe(&self, _: &Bucket, units: u32) {
@@ -284,11 +268,17 @@ impl<C: Clock + Send + Sync> Gate for Limiter<C> {
     }
 
     fn leave(&self, _: &Bucket, permit: PermitId) {
-        Self::leave(self, permit);
+        self.leave_slots(permit);
     }
 
     fn renew(&self, _: &Bucket, permit: PermitId) -> bool {
         Self::renew(self, permit)
+    }
+}
+
+impl<C: Clock + Send + Sync> HasGate for Limiter<C> {
+    fn gate(&self) -> &dyn Gate {
+        self
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     decision::Status,
     limit::Limit,
     step::{
-        Ask, Moment, State, Step,
+        Ask, Mode, Moment, State, Step,
         concurrency::PermitId,
         narrow::{Narrow, Outgrown},
         taken::Taken,
@@ -19,7 +19,7 @@ use crate::{
         Word, hold,
     },
     time::Time,
-    wait::Room,
+    wait::{Bucket, Effect, WaitQueues, change},
 };
 use std::time::Duration;
 
@@ -54,8 +54,8 @@ pub struct Limiter<C = SystemClock> {
     rest: Mutex<Rest>,
     /// Counts resets and changes: what was taken before one is not given back after it.
     epoch: AtomicU64,
-    /// Who waits, where turns cannot be booked.
-    room: Room,
+    /// Who waits.
+    queues: WaitQueues,
 }
 
 /// What every charge writes, on a cache line of its own: who reads the numbers is not disturbed.
@@ -113,7 +113,7 @@ impl<C: Clock> Limiter<C> {
                 next_permit: PermitId::FIRST,
             }),
             epoch: AtomicU64::new(0),
-            room: Room::default(),
+            queues: WaitQueues::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl<C: Clock> Limiter<C> {
     #[inline(always)]
     pub fn check_n(&self, cost: u32) -> Status {
         let now = self.clock.now();
-        if C::MONOTONIC { self.decide(cost, now, Charging::Yes) } else { self.check_at(cost, now) }
+        if C::MONOTONIC { self.decide(cost, now, Mode::Charge) } else { self.check_at(cost, now) }
     }
 
     /// Charges at the caller's own time, a point on this limiter's clock. A time before one already used counts as that
@@ -135,7 +135,7 @@ impl<C: Clock> Limiter<C> {
     #[inline(always)]
     pub fn check_at(&self, cost: u32, now: Time) -> Status {
         let now = self.never_back(now);
-        let status = self.decide(cost, now, Charging::Yes);
+        let status = self.decide(cost, now, Mode::Charge);
         if !status.is_deny() && cost > 0 {
             // Racing threads may leave the earlier of two times; both were now.
             self.hot.latest.store(now.as_nanos(), Relaxed);
@@ -145,51 +145,52 @@ impl<C: Clock> Limiter<C> {
 
     /// What [`check_n`](Self::check_n) would answer, charging nothing.
     pub fn peek(&self, cost: u32) -> Status {
-        self.decide(cost, self.never_back(self.clock.now()), Charging::No)
+        self.decide(cost, self.never_back(self.clock.now()), Mode::Peek)
     }
 
     /// Takes up to `units` off the newest live use.
     pub fn refund(&self, units: u32) {
-        self.update(|step, state, at| step.refund(state, at, units));
-        self.nudge();
+        self.change_bucket(Effect::MoreRoom, || self.update(|step, state, at| step.refund(state, at, units)));
     }
 
     /// Forgets what was used. A grant or a ban stays.
     pub fn reset(&self) {
-        self.update(|step, state, _| {
+        let reset = |step: &Step, state: &mut State, _| {
             *state = step.unseen();
             self.epoch.fetch_add(1, Release);
-        });
-        self.nudge();
+        };
+        self.change_bucket(Effect::MoreRoom, || self.update(reset));
     }
 
     /// Gives `units` above the limit, until used; they are spent before the limit's own.
     pub fn grant(&self, units: u32) {
-        let mut rest = self.rest();
-        rest.granted = rest.granted.saturating_add(units);
-        self.with_state(&mut rest, self.clock.now(), |_, _, _| ());
-        drop(rest);
-        self.nudge();
+        self.change_bucket(Effect::MoreRoom, || {
+            let mut rest = self.rest();
+            rest.granted = rest.granted.saturating_add(units);
+            self.with_state(&mut rest, self.clock.now(), |_, _, _| ());
+        });
     }
 
     /// Refuses everything for this long from now. Zero lifts the ban.
     pub fn ban(&self, lasting: Duration) {
-        let mut rest = self.rest();
-        let now = self.never_back(self.clock.now());
-        rest.banned_until = now + lasting;
-        self.with_state(&mut rest, now, |_, _, _| ());
-        drop(rest);
-        self.nudge();
+        self.change_bucket(Effect::Unknown, || {
+            let mut rest = self.rest();
+            let now = self.never_back(self.clock.now());
+            rest.banned_until = now + lasting;
+            self.with_state(&mut rest, now, |_, _, _| ());
+        });
     }
 
     /// Gives back what a permit holds; how many units came back.
     pub fn leave(&self, permit: PermitId) -> u32 {
-        let back = self.update(|_, state, at| match state {
+        self.change_bucket(Effect::MoreRoom, || self.leave_slots(permit))
+    }
+
+    fn leave_slots(&self, permit: PermitId) -> u32 {
+        self.update(|_, state, at| match state {
             State::Holders(holders) => holders.leave(at, permit),
             _ => 0,
-        });
-        self.nudge();
-        back
+        })
     }
 
     /// Lets a permit hold its units for another `max_hold`. Whether it still held them.
@@ -203,12 +204,17 @@ impl<C: Clock> Limiter<C> {
     /// Changes the limit's numbers, keeping what was consumed.
     pub fn change(&self, to: impl Into<Limit>) {
         let step = Step::new(&to.into());
-        let mut rest = self.rest();
-        self.turn_over(&mut rest, step, self.never_back(self.clock.now()), || {
-            self.epoch.fetch_add(1, Release);
+        self.change_bucket(Effect::Unknown, || {
+            let mut rest = self.rest();
+            self.turn_over(&mut rest, step, self.never_back(self.clock.now()), || {
+                self.epoch.fetch_add(1, Release);
+            });
         });
-        drop(rest);
-        self.nudge();
+    }
+
+    /// Changes something, and lets those who wait know.
+    fn change_bucket<R>(&self, effect: Effect, act: impl FnOnce() -> R) -> R {
+        change(self, &Bucket::Only, effect, act)
     }
 
     /// The clock that decides.
@@ -219,20 +225,20 @@ impl<C: Clock> Limiter<C> {
 
     /// The short way where there is one: no lock but the word's own, no mutex.
     #[inline(always)]
-    fn decide(&self, cost: u32, now: Time, charging: Charging) -> Status {
-        match self.try_word(cost, now, charging) {
+    fn decide(&self, cost: u32, now: Time, mode: Mode) -> Status {
+        match self.try_word(cost, now, mode) {
             Ok(status) => status,
-            Err(why) => self.decide_slowly(why, cost, now, charging),
+            Err(why) => self.decide_slowly(why, cost, now, mode),
         }
     }
 
     #[inline(always)]
-    fn try_word(&self, cost: u32, now: Time, charging: Charging) -> Result<Status, Miss> {
+    fn try_word(&self, cost: u32, now: Time, mode: Mode) -> Result<Status, Miss> {
         let (edition, narrow) = self.numbers.glance();
         let word = Word(&self.hot.word);
         let value = word.glance().ok_or(Miss::Busy)?;
         let (status, next) = narrow.ask_quickly(value, now, cost).ok_or(Miss::Long)?;
-        if !status.is_allow() || cost == 0 || charging == Charging::No {
+        if !status.is_allow() || cost == 0 || mode == Mode::Peek {
             return if self.numbers.is_current(edition) { Ok(status) } else { Err(Miss::Busy) };
         }
         if !word.try_lock(value) {
@@ -247,30 +253,30 @@ impl<C: Clock> Limiter<C> {
     }
 
     #[cold]
-    fn decide_slowly(&self, mut why: Miss, cost: u32, now: Time, charging: Charging) -> Status {
+    fn decide_slowly(&self, mut why: Miss, cost: u32, now: Time, mode: Mode) -> Status {
         let mut backoff = Backoff::default();
         while why == Miss::Busy && !self.parked.load(Acquire) {
             backoff.wait();
-            match self.try_word(cost, now, charging) {
+            match self.try_word(cost, now, mode) {
                 Ok(status) => return status,
                 Err(again) => why = again,
             }
         }
-        if self.room.any() && cost > 0 {
-            return self.decide_behind_the_line(cost, now, charging);
+        if self.queues.any() && cost > 0 {
+            return self.decide_behind_queue(cost, now, mode);
         }
-        self.decide_at_rest(&mut self.rest(), cost, None, now, charging).0
+        self.decide_locked(&mut self.rest(), cost, None, now, mode).0
     }
 
     /// The long way, under the mutex.
     #[cold]
-    fn decide_at_rest(
+    fn decide_locked(
         &self,
         rest: &mut Rest,
         cost: u32,
         up_to: Option<u64>,
         now: Time,
-        charging: Charging,
+        mode: Mode,
     ) -> (Status, Taken) {
         let now = self.never_back(now);
         let banned_for = rest.banned_until.nanos_since(now);
@@ -282,9 +288,9 @@ impl<C: Clock> Limiter<C> {
                 let idle = step.ask(state, &Ask { cost: 0, ..ask }).status;
                 return (step.ask(state, &ask).status.banned(idle, banned_for), Taken::default());
             }
-            let mut answer = step.ask(state, &ask);
+            let mut answer = step.ask_to(mode, state, &ask);
             let taken = step.taken(state, &ask, &answer);
-            if !answer.status.is_deny() && ask.cost > 0 && charging == Charging::Yes {
+            if !answer.status.is_deny() && ask.cost > 0 && mode.charges() {
                 step.commit(state, &ask, &answer, permit);
                 answer.status.permit = matches!(step, Step::Concurrency(_)).then_some(permit);
             }
@@ -293,7 +299,7 @@ impl<C: Clock> Limiter<C> {
         (taken.granted, taken.epoch) = (paid, self.epoch.load(Acquire));
         let left = if status.is_deny() { rest.granted } else { rest.granted - paid };
         status.add_remaining(left);
-        if !status.is_deny() && cost > 0 && charging == Charging::Yes {
+        if !status.is_deny() && cost > 0 && mode.charges() {
             self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
             rest.granted = left;
             rest.next_permit = permit.next();
@@ -338,7 +344,7 @@ impl<C: Clock> Limiter<C> {
             _ => 0,
         };
         rest.state = state;
-        let alone = rest.granted == 0 && rest.banned_until <= now && !self.room.any();
+        let alone = rest.granted == 0 && rest.banned_until <= now && !self.queues.any();
         let parks = !(alone && narrow.is_some_and(|narrow| narrow.is_past_unseen(now)));
         self.parked.store(parks, Release);
         if !parks {
@@ -395,10 +401,4 @@ enum Miss {
     Busy,
     /// The answer takes more thought: a wait, a never, a line outgrown.
     Long,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Charging {
-    Yes,
-    No,
 }

@@ -16,7 +16,7 @@
 //! when an initially short bucket has filled. The two words are the due point's 127 bits: 146 years of any rate, a full
 //! bucket of any size, and bookings beyond it fit.
 
-use super::{Answer, Ask, Moment, Words, narrow};
+use super::{Answer, Ask, Moment, Words, narrow, taken::Unused};
 use crate::{
     decision::{Status, Verdict},
     rate::Rate,
@@ -100,11 +100,25 @@ impl Bucket {
         to_words(due.max(now).max(self.unseen))
     }
 
-    /// Takes back what time has not earned since of a charge that was made, and left the bucket due at `after`.
-    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
+    /// Takes back what time has not earned since of a charge that was made, and left the bucket due at `after`; and how many
+    /// units that is.
+    pub(crate) fn give_back(
+        &self,
+        words: Words,
+        at: Moment,
+        after: Words,
+        units: u32,
+        why: Unused,
+    ) -> (Words, u32) {
         let now = self.line(at);
-        let there = from_words(after).saturating_sub(now).min(self.credits(units));
-        to_words(self.due(words, now).saturating_sub(there).max(now).max(self.unseen))
+        let (due, after) = (self.due(words, now), from_words(after));
+        let later = match why {
+            Unused::Cancelled => due.saturating_sub(after),
+            Unused::Settled => 0,
+        };
+        let back = self.credits(units).saturating_sub(later).min(after.saturating_sub(now));
+        let next = due.saturating_sub(back).max(now).max(self.unseen);
+        (to_words(next), ((due - next.min(due)) / u128::from(self.price)) as u32)
     }
 
     /// Uses `units` whether they are there or not, as far as a booking can go.

@@ -79,7 +79,7 @@ impl Log {
     }
 
     /// Takes up to `units` off the entry of that time, if it is still there.
-    pub(crate) fn give_back(&self, events: &mut Events, at: Moment, time: u64, units: u32) {
+    pub(crate) fn give_back(&self, events: &mut Events, at: Moment, time: u64, units: u32) -> u32 {
         events.forget(self.now(events, at), self.window);
         let start = events.entries.partition_point(|(entered, _)| *entered < time);
         let mut left = units;
@@ -90,6 +90,7 @@ impl Log {
             events.used -= u64::from(taken);
         }
         events.entries.retain(|(_, there)| *there > 0);
+        units - left
     }
 
     pub(crate) fn idle_in(&self, events: &Events, at: Moment) -> u64 {

@@ -118,9 +118,14 @@ impl FixedWindow {
         [words[0], open.used.saturating_sub(units.into())]
     }
 
-    /// Takes a charge back that left `after` behind, if that window is still open.
-    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
-        if self.open(words, at).place + 1 == after[0] { self.refund(words, at, units) } else { words }
+    /// Takes a charge back that left `after` behind, if that window is still open; and how many units that is.
+    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> (Words, u32) {
+        let open = self.open(words, at);
+        if open.place + 1 != after[0] {
+            return (words, 0);
+        }
+        let next = self.refund(words, at, units);
+        (next, u32::try_from(open.used.saturating_sub(next[1])).unwrap_or(u32::MAX))
     }
 
     /// Uses `units` of the open window, above the limit too.

@@ -7,7 +7,7 @@
 //!
 //! Worst case admitted: `burst + amount * ceil(t / period)` in any time `t`.
 
-use super::{Answer, Ask, Moment, Words, bucket::mul_div_up};
+use super::{Answer, Ask, Moment, Words, bucket::mul_div_up, taken::Unused};
 use crate::decision::{Status, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +76,26 @@ impl Interval {
     }
 
     /// Takes back what was not refilled since of a charge that left `after` behind.
-    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
-        let there = self.level(after, at).consumed.min(units.into());
-        self.refund(words, at, u32::try_from(there).unwrap_or(u32::MAX))
+    pub(crate) fn give_back(
+        &self,
+        words: Words,
+        at: Moment,
+        after: Words,
+        units: u32,
+        why: Unused,
+    ) -> (Words, u32) {
+        let (there, consumed) = (self.level(after, at).consumed, self.level(words, at).consumed);
+        let later = match why {
+            Unused::Cancelled => consumed.saturating_sub(there),
+            Unused::Settled => 0,
+        };
+        let back = u64::from(units).saturating_sub(later).min(there);
+        if back == 0 {
+            return (words, 0);
+        }
+        let next = self.refund(words, at, u32::try_from(back).unwrap_or(u32::MAX));
+        let left = if next == [0, 0] { 0 } else { next[1] };
+        (next, u32::try_from(consumed.saturating_sub(left)).unwrap_or(u32::MAX))
     }
 
     /// Uses `units` whether they are there or not.

@@ -25,7 +25,11 @@ pub(crate) mod taken;
 pub(crate) mod token_bucket;
 pub(crate) mod turns;
 
-use crate::{decision::Status, limit::Limit, time::Time};
+use crate::{
+    decision::{Status, Verdict},
+    limit::Limit,
+    time::Time,
+};
 use bucket::{Bucket, Overbooks};
 use concurrency::{Concurrency, Holders, PermitId};
 use events::{Events, Log};
@@ -35,6 +39,7 @@ use leaky_bucket::Delay;
 use sliding_counter::SlidingCounter;
 use smooth::Smooth;
 use token_bucket::Refill;
+use turns::Turns;
 
 /// When a step runs: nanoseconds since the limit's birth, and since 1970 for windows that follow the wall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +49,11 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
+    /// A nanosecond earlier.
+    const fn just_before(self) -> Self {
+        Self { since_birth: self.since_birth.saturating_sub(1), unix: self.unix.saturating_sub(1) }
+    }
+
     /// A wall that stands past the end of a clock's line keeps every step's sums within 64 bits.
     pub(crate) fn new(since_birth: u64, unix: u64) -> Self {
         Self { since_birth, unix: unix.min(Time::END.as_nanos()) }
@@ -68,6 +78,24 @@ pub(crate) struct Ask {
     pub(crate) cost: u32,
     /// How long the charge may wait, in nanoseconds; `None` for what the limit itself prescribes.
     pub(crate) up_to: Option<u64>,
+}
+
+/// What is done about an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The charge is made, unless it is denied.
+    Charge,
+    /// Nothing is changed.
+    Peek,
+    /// As `Charge`, for a waiter that goes now: what came due within the last nanosecond keeps its exact place on the credit
+    /// line, so that no remainder is lost from one turn to the next. Only a pace is still waited for.
+    Release,
+}
+
+impl Mode {
+    pub(crate) const fn charges(self) -> bool {
+        matches!(self, Self::Charge | Self::Release)
+    }
 }
 
 /// What a step answers: how the charge stands, and the words that follow if it is made.
@@ -160,6 +188,21 @@ impl Step {
             // A state of another shape is no state of this step's.
             _ => self.ask(&self.unseen(), ask),
         }
+    }
+
+    /// How the charge stands, for what is to be done about it.
+    pub(crate) fn ask_to(&self, mode: Mode, state: &State, ask: &Ask) -> Answer {
+        if mode != Mode::Release || self.turns() != Turns::Booked {
+            return self.ask(state, ask);
+        }
+        let now = Ask { up_to: Some(0), ..*ask };
+        let just_before = Ask { at: ask.at.just_before(), up_to: Some(1), ..*ask };
+        let answer = self.ask(state, &just_before);
+        if ask.at == just_before.at || !matches!(answer.status.in_nanos(), Verdict::Wait(_)) {
+            return self.ask(state, &now);
+        }
+        let charged = State::Words(answer.next);
+        Answer { status: self.ask(&charged, &Ask { cost: 0, ..now }).status, ..answer }
     }
 
     /// As [`ask`](Self::ask), for steps whose state is words.

@@ -110,18 +110,6 @@ impl Narrow {
         Some((self.status(Verdict::Deny(level.wrapping_sub(self.free)), due.wrapping_sub(now)), due))
     }
 
-    /// As [`Bucket::give_back`], for a charge that left the word `after` behind.
-    pub(crate) fn give_back(&self, word: u64, now: Time, after: u64, units: u32) -> Result<u64, Outgrown> {
-        let elapsed = now.as_nanos().saturating_sub(self.origin);
-        if elapsed > self.span {
-            return Err(Outgrown);
-        }
-        let line = elapsed.wrapping_mul(self.earn);
-        let there = after.saturating_sub(line).min(u64::from(units).saturating_mul(self.price));
-        let untouched = line.max(self.unseen);
-        Ok(self.unless_unseen(word.max(untouched).saturating_sub(there).max(untouched)))
-    }
-
     /// The word, or that of a key never used where it is as if: the quick way knows nothing of `unseen`, and leaves it alone.
     fn unless_unseen(&self, word: u64) -> u64 {
         if word == self.unseen { 0 } else { word }
@@ -288,12 +276,6 @@ mod tests {
                 }
                 if !status.is_deny() && cost > 0 {
                     (wide, word) = (expected.next, next);
-                }
-                // What an earlier charge took is given back.
-                if cost % 5 == 4 {
-                    let (after, birth) = (expected.next, Time::from_nanos(77));
-                    wide = bucket.give_back(wide, ask.at, after, cost / 2);
-                    word = narrow.give_back(word, at, narrow.narrow(after, birth), cost / 2).unwrap();
                 }
             }
         }

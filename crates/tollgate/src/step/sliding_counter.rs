@@ -68,9 +68,13 @@ impl SlidingCounter {
         write(Counters { current: counters.current.saturating_sub(units), ..counters })
     }
 
-    /// Takes a charge back that left `after` behind, if that window is still the current one.
-    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
-        if self.counters(words, at).window == after[0] { self.refund(words, at, units) } else { words }
+    /// Takes a charge back that left `after` behind, if that window is still the current one; and how many units that is.
+    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> (Words, u32) {
+        let counters = self.counters(words, at);
+        if counters.window != after[0] {
+            return (words, 0);
+        }
+        (self.refund(words, at, units), counters.current.min(units))
     }
 
     /// Uses `units` of the current window, above the limit too.

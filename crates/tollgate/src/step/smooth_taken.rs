@@ -65,6 +65,45 @@ impl Smooth {
         Taken { micros: with.next.saturating_sub(without.next), permits: without.permits - with.permits }
     }
 
+    /// Of what a charge took that left `after` behind, what no later charge stands on: less the time that later ones moved,
+    /// and the same share of the permits; of a charge that moved no time, less the permits that later ones spent.
+    pub(crate) fn less_later(&self, taken: Taken, words: Words, after: Words, at: Moment) -> Taken {
+        let now = at.since_birth / 1_000;
+        let (held, left) = (self.resync(self.read(words), now), self.resync(self.read(after), now));
+        let later = held.next.saturating_sub(left.next);
+        let spent = (left.permits - held.permits).max(0.0);
+        match (taken.micros, later) {
+            (0, 0) if spent > 0.0 => Taken { permits: (taken.permits - spent).max(0.0), ..taken },
+            (_, 0) => taken,
+            (0, _) => Taken { micros: 0, permits: 0.0 },
+            (micros, later) => {
+                let kept = micros.saturating_sub(later);
+                Taken { micros: kept, permits: taken.permits * (kept as f64 / micros as f64) }
+            }
+        }
+    }
+
+    /// How many of `units`, which took `all`, came back where `before` was turned into `after`.
+    pub(crate) fn units_between(
+        &self,
+        before: Words,
+        after: Words,
+        at: Moment,
+        all: Taken,
+        units: u32,
+    ) -> u32 {
+        let now = at.since_birth / 1_000;
+        let (before, after) = (self.resync(self.read(before), now), self.read(after));
+        let share = if all.micros > 0 {
+            before.next.saturating_sub(after.next) as f64 / all.micros as f64
+        } else if all.permits > 0.0 {
+            (after.permits - before.permits) / all.permits
+        } else {
+            return 0;
+        };
+        ((f64::from(units) * share) as u32).min(units)
+    }
+
     /// Of what a charge took that left `after` behind, what it would not have taken had it cost `actual`.
     pub(crate) fn part_of(&self, all: Taken, after: Words, actual: u32) -> Taken {
         if actual == 0 {

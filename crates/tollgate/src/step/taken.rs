@@ -11,8 +11,11 @@
 //!   ([`smooth_taken`](super::smooth_taken)).
 //!
 //! What was taken before a reset, a change of numbers or the eviction of a live key is not given back: it may not be there any
-//! more, or not be the same. Otherwise no more is admitted than if the turn had not come; but for one thing: a turn does not
-//! know of turns in front of it that were given up since, so that time may have paid for more of it than it takes for given.
+//! more, or not be the same.
+//!
+//! A turn that is cancelled before it is due leaves those behind it where they are. So only that much of it comes back as
+//! nobody charged after it; then the bound holds over the times at which turns are due. Where it was the last, all of it
+//! comes back.
 
 use super::{Answer, Ask, Moment, State, Step, Words, smooth};
 
@@ -26,6 +29,16 @@ pub struct Taken {
     pub(crate) trace: Trace,
     /// Between which resets and changes.
     pub(crate) epoch: u64,
+}
+
+/// Why units come back that were charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unused {
+    /// The turn they were charged for is not due, and given up. Later turns keep their times, so of its units as many less
+    /// come back as were charged after it.
+    Cancelled,
+    /// They turned out not to be needed.
+    Settled,
 }
 
 /// What the charge left behind.
@@ -62,30 +75,45 @@ impl Step {
         Taken { units: ask.cost, trace, ..Taken::default() }
     }
 
-    /// Gives back what is still there of what a charge took.
-    pub(crate) fn give_back(&self, state: &mut State, at: Moment, taken: &Taken) {
+    /// Gives back what is still there of what a charge took. How many units came back.
+    pub(crate) fn give_back(&self, state: &mut State, at: Moment, taken: &Taken, why: Unused) -> u32 {
         match (self, taken.trace, state) {
             (Self::Log(it), Trace::After([time, _]), State::Events(events)) => {
-                it.give_back(events, at, time, taken.units);
+                it.give_back(events, at, time, taken.units)
             }
             (Self::Smooth(_, it), Trace::Smooth(all, after, cost), State::Words(words)) => {
                 let part = it.part_of(all, after, cost.saturating_sub(taken.units));
-                *words = it.give_back(*words, at, it.still_there(part, after, at));
+                let there = it.still_there(part, after, at);
+                let there = match why {
+                    Unused::Cancelled => it.less_later(there, *words, after, at),
+                    Unused::Settled => there,
+                };
+                let before = std::mem::replace(words, it.give_back(*words, at, there));
+                it.units_between(before, *words, at, part, taken.units)
             }
             (_, Trace::After(after), State::Words(words)) => {
-                *words = self.give_back_words(*words, at, after, taken.units);
+                let (next, units) = self.give_back_words(*words, at, after, taken.units, why);
+                *words = next;
+                units
             }
-            _ => {}
+            _ => 0,
         }
     }
 
-    fn give_back_words(&self, words: Words, at: Moment, after: Words, units: u32) -> Words {
+    fn give_back_words(
+        &self,
+        words: Words,
+        at: Moment,
+        after: Words,
+        units: u32,
+        why: Unused,
+    ) -> (Words, u32) {
         match self {
-            Self::Bucket(_, it) => it.give_back(words, at, after, units),
-            Self::Interval(it) => it.give_back(words, at, after, units),
+            Self::Bucket(_, it) => it.give_back(words, at, after, units, why),
+            Self::Interval(it) => it.give_back(words, at, after, units, why),
             Self::FixedWindow(it) => it.give_back(words, at, after, units),
             Self::SlidingCounter(it) => it.give_back(words, at, after, units),
-            Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => words,
+            Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => (words, 0),
         }
     }
 

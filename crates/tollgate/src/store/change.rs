@@ -23,11 +23,13 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know the limit.
     pub fn change(&self, limit: &LimitHandle, to: impl Into<Limit>) -> Result<(), StoreError> {
+        // Whose turn has come by now had it before.
+        self.queues.serve(self, self.clock.now());
         let one = self.changing();
         let entry = self.known(limit)?;
         self.turn_over(entry, Step::new(&to.into()), self.clock.now(), Occasion::Change);
         drop(one);
-        self.room.nudge_all(self.clock.now());
+        self.queues.touch_all(self, self.clock.now());
         Ok(())
     }
 
@@ -57,7 +59,7 @@ impl<C: Clock> MemoryStore<C> {
         self.limits.store(Arc::new(limits));
         self.extras.lock(self.clock.now()).forget(entry.tag);
         drop(one);
-        self.room.nudge_all(self.clock.now());
+        self.queues.touch_all(self, self.clock.now());
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Held {
     sweep_at: Option<Time>,
 }
 
-/// How many extras a limit has, and lines in front of its buckets.
+/// How many extras a limit has, and how many wait at its buckets.
 #[derive(Debug, Default)]
 pub(crate) struct ExtraCount(AtomicUsize);
 
@@ -45,12 +45,12 @@ impl ExtraCount {
         self.0.load(Ordering::Acquire) > 0
     }
 
-    /// Counts a line in front of one of the limit's buckets: it too is looked for on the long way only.
-    pub(crate) fn add_line(&self) {
+    /// Counts somebody who waits at one of the limit's buckets: they too are looked for on the long way only.
+    pub(crate) fn add_waiter(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn remove_line(&self) {
+    pub(crate) fn remove_waiter(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -5,7 +5,6 @@ use super::{
     memory::{LimitHandle, MemoryStore, StoreError},
     places::Part,
     set::Decided,
-    short::Mode,
     table::Print,
 };
 use crate::{
@@ -13,11 +12,16 @@ use crate::{
     clock::Clock,
     decision::Status,
     few::Few,
-    step::{State, Step, concurrency::PermitId, taken::Taken, turns::Turns},
+    step::{
+        Mode, Moment, State, Step,
+        concurrency::PermitId,
+        taken::{Taken, Unused},
+        turns::Turns,
+    },
     time::Time,
     wait::{
-        Asked, At, Bucket, Changed, Gate, Goes, Order, Permit, Reservation, Room, Toll, View, Wait, WaitAt,
-        WaitError,
+        Asked, At, Bucket, Gate, HasGate, Order, Permit, Reservation, Timing, Toll, View, Wait, WaitAt,
+        WaitError, WaitQueues,
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -120,22 +124,19 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// How parts stand that do not wait, where others do who go first; `None` where nobody does.
-    pub(super) fn decide_behind_lines(&self, parts: &[Part<'_>], now: Time) -> Option<Vec<Status>> {
-        if !self.room.any() {
+    pub(super) fn decide_behind_queues(&self, parts: &[Part<'_>], now: Time) -> Option<Vec<Status>> {
+        if !self.queues.any() {
             return None;
         }
+        self.queues.serve(self, now);
         let goes: Vec<_> = parts
             .iter()
             .map(|part| {
-                let units = u32::try_from(part.cost).unwrap_or(u32::MAX);
-                if units == 0 {
-                    return None;
-                }
-                if self.room.watch(part.print.full(), now) == Changed::Yes {
-                    part.entry.extras.remove_line();
-                }
-                let up_to = part.up_to.unwrap_or_else(|| part.entry.numbers.step().patience());
-                let goes = self.behind_the_line(part.entry, part.print, units, now)?;
+                let units = u32::try_from(part.cost).ok().filter(|units| *units > 0)?;
+                let step = part.entry.numbers.step();
+                let up_to = part.up_to.unwrap_or_else(|| step.patience());
+                let look = || (!step.turns().is_slots()).then(|| self.view(part.entry, part.print));
+                let goes = self.queues.goes_at(part.print.full(), units, now, look)?;
                 Some(goes.map(|goes| goes.pass_at(up_to).nanos_since(now)))
             })
             .collect();
@@ -151,12 +152,6 @@ impl<C: Clock> MemoryStore<C> {
             None => Status { verdict: asked.status.verdict, ..idle.status },
         });
         Some(statuses.collect())
-    }
-
-    /// When a charge could go behind the line: see [`Gate::goes_at`].
-    fn behind_the_line(&self, entry: &Entry, print: Print, units: u32, now: Time) -> Option<Option<Goes>> {
-        let slots = entry.numbers.step().turns().is_slots();
-        self.room.goes_at(print.full(), units, now, || (!slots).then(|| self.view(entry, print)))
     }
 
     fn view(&self, entry: &Entry, print: Print) -> View {
@@ -176,29 +171,26 @@ impl<C: Clock> MemoryStore<C> {
         Some((self.known(limit).ok()?, *print))
     }
 
-    /// Changes a bucket's state, if there is one, and lets the first in its line ask again.
+    /// Changes a bucket's state, if there is one.
     fn update_bucket<R>(
         &self,
         bucket: &Bucket,
-        change: impl FnOnce(&Step, &mut State, crate::step::Moment) -> R,
+        change: impl FnOnce(&Step, &mut State, Moment) -> R,
     ) -> Option<R> {
         let (entry, print) = self.bucket(bucket)?;
-        let now = self.clock.now();
-        let changed = self.update_at(entry, print, now, change);
-        self.room.nudge(print.full(), now);
-        changed
+        self.update_at(entry, print, self.clock.now(), change)
     }
 
-    fn parts<'o>(&self, order: &'o Order, waited: u64, left: u64) -> Result<Vec<Part<'o>>, StoreError> {
+    fn parts<'o>(&self, order: &'o Order, timing: Timing) -> Result<Vec<Part<'o>>, StoreError> {
         let part = |toll: &'o Toll| {
             let (entry, print) = self.bucket(&toll.bucket).ok_or(StoreError::UnknownLimit)?;
-            Ok(Part { entry, print, cost: toll.cost, up_to: Some(toll.patience(waited, left)) })
+            Ok(Part { entry, print, cost: toll.cost, up_to: Some(timing.patience(toll)) })
         };
         order.tolls.iter().map(part).collect()
     }
 }
 
-impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
+impl<C: Clock> Gate for MemoryStore<C> {
     fn now(&self) -> Time {
         self.clock.now()
     }
@@ -207,17 +199,18 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         self.clock.park(until);
     }
 
-    fn room(&self) -> &Room {
-        &self.room
+    fn queues(&self) -> &WaitQueues {
+        &self.queues
     }
 
-    fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked {
-        let parts = match self.parts(order, waited, left) {
+    fn ask(&self, order: &Order, timing: Timing) -> Asked {
+        let parts = match self.parts(order, timing) {
             Ok(parts) => parts,
             Err(error) => return Asked::Unknown(error),
         };
-        let now = parts.iter().fold(self.clock.now(), |now, part| part.entry.never_back(now));
-        if let [part] = &parts[..]
+        let now = parts.iter().fold(timing.at, |now, part| part.entry.never_back(now));
+        if timing.mode == Mode::Charge
+            && let [part] = &parts[..]
             && let Some((status, taken)) = self.book_shortly(part, now)
         {
             return match &order.tolls {
@@ -225,7 +218,7 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
                 Few::Many(_) => Asked::new(Few::Many(vec![status]), Few::Many(vec![taken]), None, now),
             };
         }
-        let Decided { told, permit } = self.decide_parts(&parts, now, Mode::Charge);
+        let Decided { told, permit } = self.decide_parts(&parts, now, timing.mode);
         if !C::MONOTONIC && !told.iter().any(|told| told.status.is_deny()) {
             parts.iter().filter(|part| part.cost > 0).for_each(|part| part.entry.remember(now));
         }
@@ -252,29 +245,13 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
     }
 
     fn peek(&self, order: &Order) -> Few<Status> {
-        let Ok(parts) = self.parts(order, 0, 0) else { return Few::Many(Vec::new()) };
         let now = self.clock.now();
-        let behind = self.decide_behind_lines(&parts, now);
-        let statuses = behind.unwrap_or_else(|| {
-            self.decide_parts(&parts, now, Mode::Peek).told.into_iter().map(|told| told.status).collect()
-        });
+        let Ok(parts) = self.parts(order, Timing::reservation(now, 0)) else { return Few::Many(Vec::new()) };
+        let statuses = self.decide_parts(&parts, now, Mode::Peek).told.into_iter().map(|told| told.status);
         match &order.tolls {
-            Few::One(_) => statuses.into_iter().collect(),
-            Few::Many(_) => Few::Many(statuses),
+            Few::One(_) => statuses.collect(),
+            Few::Many(_) => Few::Many(statuses.collect()),
         }
-    }
-
-    fn goes_at(&self, bucket: &Bucket, units: u32, now: Time) -> Option<Option<Goes>> {
-        let (entry, print) = self.bucket(bucket)?;
-        self.behind_the_line(entry, print, units, now)
-    }
-
-    fn first_expiry(&self, bucket: &Bucket) -> Option<u64> {
-        let (entry, print) = self.bucket(bucket)?;
-        self.update_at(entry, print, self.clock.now(), |_, state, at| match state {
-            State::Holders(holders) => holders.first_in(at),
-            _ => None,
-        })?
     }
 
     fn look(&self, bucket: &Bucket) -> Option<View> {
@@ -286,37 +263,41 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
         self.bucket(bucket).map_or(Turns::Asked, |(entry, _)| entry.numbers.step().turns())
     }
 
-    fn line_forms(&self, bucket: &Bucket) {
+    fn first_expiry(&self, bucket: &Bucket, at: Time) -> Option<Time> {
+        let (entry, print) = self.bucket(bucket)?;
+        let first_in = |_: &Step, state: &mut State, at| match state {
+            State::Holders(holders) => holders.first_in(at),
+            _ => None,
+        };
+        self.update_at(entry, print, at, first_in)?.map(|nanos| at + Duration::from_nanos(nanos))
+    }
+
+    fn add_waiter(&self, bucket: &Bucket) {
         if let Bucket::Of(limit, _) = bucket {
-            limit.0.extras.add_line();
+            limit.0.extras.add_waiter();
         }
     }
 
-    fn line_ends(&self, bucket: &Bucket) {
+    fn remove_waiter(&self, bucket: &Bucket) {
         if let Bucket::Of(limit, _) = bucket {
-            limit.0.extras.remove_line();
+            limit.0.extras.remove_waiter();
         }
     }
 
-    fn give_back(&self, bucket: &Bucket, taken: &Taken) -> bool {
-        if taken.granted > 0
-            && let Some((entry, print)) = self.bucket(bucket)
-        {
+    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: Unused) -> u32 {
+        let Some((entry, print)) = self.bucket(bucket) else { return 0 };
+        if taken.granted > 0 {
             let now = self.clock.now();
             let holder = (entry.tag, print.full());
             self.extras.lock(now).change(holder, &entry.extras, now, |extra| {
                 extra.granted = extra.granted.saturating_add(taken.granted);
             });
         }
-        let Some((entry, print)) = self.bucket(bucket) else { return false };
         let given = self.update_bucket(bucket, |step, state, at| {
-            let of_now = self.epoch(entry, &print) == taken.epoch;
-            if of_now {
-                step.give_back(state, at, taken);
-            }
-            of_now
+            let is_there = self.epoch(entry, &print) == taken.epoch;
+            if is_there { step.give_back(state, at, taken, why) } else { 0 }
         });
-        taken.granted > 0 || given == Some(true)
+        taken.granted + given.unwrap_or(0)
     }
 
     fn owe(&self, bucket: &Bucket, units: u32) {
@@ -339,12 +320,17 @@ impl<C: Clock + Send + Sync> Gate for MemoryStore<C> {
     }
 
     fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool {
-        let Some((entry, print)) = self.bucket(bucket) else { return false };
-        let renewed = self.update_at(entry, print, self.clock.now(), |step, state, at| match (step, state) {
+        let renewed = self.update_bucket(bucket, |step, state, at| match (step, state) {
             (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
             _ => false,
         });
         renewed.unwrap_or(false)
+    }
+}
+
+impl<C: Clock + Send + Sync> HasGate for MemoryStore<C> {
+    fn gate(&self) -> &dyn Gate {
+        self
     }
 }
 
@@ -354,5 +340,14 @@ impl<C: Clock + Send + Sync> WaitAt for MemoryStore<C> {
 
     fn timer(&self) -> &C {
         &self.clock
+    }
+}
+
+impl<C: Clock + Send + Sync> Reservation<'_, MemoryStore<C>> {
+    /// Gives the turn back, unless it is due: then what was charged is spent (see `settle_each`), and only slots come back.
+    /// Returns how many units of each charge came back, in their order; charges on one bucket count at the first of them.
+    /// What later turns at a bucket stand on does not come back: of the cost so much less as was charged there after it.
+    pub fn cancel(self) -> Vec<u32> {
+        self.cancel_each()
     }
 }

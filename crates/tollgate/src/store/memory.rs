@@ -16,7 +16,7 @@ use crate::{
     limit::Limit,
     step::{Moment, concurrency::PermitId},
     time::Time,
-    wait::Room,
+    wait::WaitQueues,
 };
 use arc_swap::ArcSwap;
 use std::{
@@ -55,8 +55,8 @@ pub struct MemoryStore<C = SystemClock> {
     changing: Mutex<u64>,
     permits: AtomicU64,
     pub(super) epochs: Epochs,
-    /// Who waits, where turns cannot be booked.
-    pub(super) room: Room,
+    /// Who waits.
+    pub(super) queues: WaitQueues,
     pub(crate) cells: CellTable,
     pub(crate) evicted: AtomicU64,
     pub(crate) refused_full: AtomicU64,
@@ -204,7 +204,7 @@ impl<C: Clock> MemoryStore<C> {
             changing: Mutex::new(0),
             permits: AtomicU64::new(first_permit()),
             epochs: Epochs::default(),
-            room: Room::default(),
+            queues: WaitQueues::default(),
             cells: CellTable::new(bounds.max_keys),
             evicted: AtomicU64::new(0),
             refused_full: AtomicU64::new(0),

@@ -18,7 +18,6 @@ mod table;
 mod verbs;
 
 pub(crate) use numbers::{Edition, Numbers};
-pub(crate) use short::Mode;
 pub(crate) use table::Print;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};

@@ -5,12 +5,11 @@ use super::{
     extras::Holder,
     memory::MemoryStore,
     numbers::Edition,
-    short::Mode,
     table::{NoEntry, Print, Slot},
 };
 use crate::{
     clock::Clock,
-    step::{Moment, State, Step, narrow::Narrow},
+    step::{Mode, Moment, State, Step, narrow::Narrow},
     time::Time,
 };
 use std::sync::{Arc, MutexGuard};
@@ -59,7 +58,7 @@ impl<C: Clock> MemoryStore<C> {
                         self.rebase(part.entry, now);
                         continue;
                     }
-                    let enters = mode == Mode::Charge && part.cost > 0;
+                    let enters = mode.charges() && part.cost > 0;
                     let slot = match self.find_slot(part, narrow.is_some(), enters, edition, now, &spared) {
                         Ok(slot) => Ok(slot),
                         Err(NoEntry::Full(left)) => Err(Full(left)),
@@ -112,7 +111,7 @@ impl<C: Clock> MemoryStore<C> {
         if value == 0 && second == 0 {
             // The slot is new, or as good as: what a change of form left for the key is its state now.
             let inherited = match mode {
-                Mode::Charge => part.entry.inherit(&part.print),
+                Mode::Charge | Mode::Release => part.entry.inherit(&part.print),
                 Mode::Peek => part.entry.inherited().get(&part.print.meta()).cloned(),
             };
             if let Some(state) = inherited {

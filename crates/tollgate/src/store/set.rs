@@ -14,14 +14,13 @@ use super::{
     extras::Held,
     memory::{MemoryStore, StoreError},
     places::{Body, Full, Locked, Part, Place},
-    short::Mode,
     table::Print,
 };
 use crate::{
     charge::Charge,
     clock::Clock,
     decision::{SetStatus, Status, Verdict},
-    step::{Answer, Ask, Step, concurrency::PermitId, taken::Taken},
+    step::{Answer, Ask, Mode, Step, concurrency::PermitId, taken::Taken},
     sync::Backoff,
     time::{Time, nanos},
 };
@@ -145,7 +144,7 @@ impl<C: Clock> MemoryStore<C> {
 
     /// Decides parts that do not wait: they do not overtake those who do.
     fn decide_in_order(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> (Vec<Status>, Option<PermitId>) {
-        if let Some(statuses) = self.decide_behind_lines(parts, now) {
+        if let Some(statuses) = self.decide_behind_queues(parts, now) {
             return (statuses, None);
         }
         let Decided { told, permit } = self.decide_parts(parts, now, mode);
@@ -195,11 +194,11 @@ impl<C: Clock> MemoryStore<C> {
             .iter()
             .zip(places)
             .zip(&bodies)
-            .map(|((part, place), body)| self.tell(part, place, body, given.as_deref(), now))
+            .map(|((part, place), body)| self.tell(part, place, body, given.as_deref(), now, mode))
             .collect();
 
         let refused = told.iter().any(|told| told.status.is_deny());
-        let charges = mode == Mode::Charge && !refused;
+        let charges = mode.charges() && !refused;
         let enters = |place: &Place<'_>| matches!(*place.step, Step::Concurrency(_));
         // What a grant pays for holds no slot.
         let enters_any = places.iter().zip(&told).any(|(place, told)| enters(place) && told.ask.cost > 0);
@@ -252,6 +251,7 @@ impl<C: Clock> MemoryStore<C> {
         body: &Body<'_>,
         given: Option<&Held>,
         now: Time,
+        mode: Mode,
     ) -> Told {
         let extra = given.and_then(|given| given.get(&part.holder()).cloned()).unwrap_or_default();
         let granted = u32::try_from(part.cost).unwrap_or(u32::MAX).min(extra.granted);
@@ -274,7 +274,7 @@ impl<C: Clock> MemoryStore<C> {
             status.add_remaining(extra.granted);
             return Told::no(status, ask, extra.granted);
         }
-        let answer = place.step.ask(body.state(), &ask);
+        let answer = place.step.ask_to(mode, body.state(), &ask);
         let mut status = answer.status;
         let left = if status.is_deny() { extra.granted } else { extra.granted - granted };
         status.add_remaining(left);

@@ -18,7 +18,7 @@ use crate::{
     decision::{DecidedBy, Status, Verdict},
     key::Key,
     step::{
-        Ask,
+        Ask, Mode,
         taken::{Taken, Trace},
     },
     sync::Backoff,
@@ -316,13 +316,6 @@ impl<C: Clock> MemoryStore<C> {
         let limit = entry.numbers.step().limit();
         Status::plain(Verdict::Allow, limit, 0, left).refused(left, DecidedBy::FullTable)
     }
-}
-
-/// Whether a decision charges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Charge,
-    Peek,
 }
 
 /// What came of trying the short way.

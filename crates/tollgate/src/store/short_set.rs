@@ -39,7 +39,7 @@ struct Spot<'a> {
 impl<C: Clock> MemoryStore<C> {
     /// Decides and charges a set. `None` is not an answer: take the long way.
     pub(super) fn try_set_shortly(&self, charges: &[Charge<'_>], now: Time) -> Option<SetStatus> {
-        if charges.is_empty() || charges.len() > MOST || self.room.any() {
+        if charges.is_empty() || charges.len() > MOST || self.queues.any() {
             return None;
         }
         let mut spots = [None; MOST];

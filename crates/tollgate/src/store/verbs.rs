@@ -7,16 +7,16 @@ use super::{
     extras::Extra,
     memory::{LimitHandle, MemoryStore, StoreError},
     places::{Locked, Part},
-    short::Mode,
     table::Print,
 };
 use crate::{
     charge::Charge,
     clock::Clock,
     key::Key,
-    step::{Moment, State, Step, concurrency::PermitId},
+    step::{Mode, Moment, State, Step, concurrency::PermitId},
     sync::Backoff,
     time::Time,
+    wait::Effect,
 };
 use std::time::Duration;
 
@@ -31,8 +31,7 @@ impl<C: Clock> MemoryStore<C> {
         key: impl Into<Key<'k>>,
         units: u32,
     ) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        self.update(limit, key.into(), now, |step, state, at| step.refund(state, at, units))?;
+        self.update(limit, key.into(), |step, state, at| step.refund(state, at, units))?;
         Ok(())
     }
 
@@ -41,10 +40,9 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know the limit.
     pub fn reset<'k>(&self, limit: &LimitHandle, key: impl Into<Key<'k>>) -> Result<(), StoreError> {
-        let now = self.clock.now();
         let key = key.into();
         let meta = self.print(limit.entry(), key).meta();
-        self.update(limit, key, now, |step, state, _| {
+        self.update(limit, key, |step, state, _| {
             *state = step.unseen();
             self.epochs.end(meta);
         })?;
@@ -84,12 +82,13 @@ impl<C: Clock> MemoryStore<C> {
         change: impl FnOnce(&mut Extra, Time),
     ) -> Result<(), StoreError> {
         let entry = self.known(limit)?;
-        let now = self.clock.now();
         let print = self.print(entry, key);
+        self.queues.serve(self, self.clock.now());
+        let now = self.clock.now();
         self.extras
             .lock(now)
             .change((entry.tag, print.full()), &entry.extras, now, |extra| change(extra, now));
-        self.room.nudge(print.full(), now);
+        self.queues.touch(self, print.full(), self.clock.now(), Effect::Unknown);
         Ok(())
     }
 
@@ -99,10 +98,9 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know one of the limits.
     pub fn leave(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<u32, StoreError> {
-        let now = self.clock.now();
         let mut back = Ok(0_u32);
         for charge in charges {
-            let left = self.update(charge.limit, charge.key, now, |_, state, at| match state {
+            let left = self.update(charge.limit, charge.key, |_, state, at| match state {
                 State::Holders(holders) => holders.leave(at, permit),
                 _ => 0,
             });
@@ -120,10 +118,9 @@ impl<C: Clock> MemoryStore<C> {
     /// # Errors
     /// Where the store does not know one of the limits.
     pub fn renew(&self, charges: &[Charge<'_>], permit: PermitId) -> Result<bool, StoreError> {
-        let now = self.clock.now();
         let mut held = Ok(true);
         for charge in charges {
-            let renewed = self.update(charge.limit, charge.key, now, |step, state, at| match (step, state) {
+            let renewed = self.update(charge.limit, charge.key, |step, state, at| match (step, state) {
                 (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
                 (Step::Concurrency(_), _) => false,
                 _ => true,
@@ -137,18 +134,19 @@ impl<C: Clock> MemoryStore<C> {
         held
     }
 
-    /// Changes a key's state, if it has one. Whoever is first in its line asks again.
+    /// Changes a key's state, if it has one. Those who wait there may have room.
     fn update<R>(
         &self,
         limit: &LimitHandle,
         key: Key<'_>,
-        now: Time,
         change: impl FnOnce(&Step, &mut State, Moment) -> R,
     ) -> Result<Option<R>, StoreError> {
         let entry = self.known(limit)?;
         let print = self.print(entry, key);
+        self.queues.serve(self, self.clock.now());
+        let now = self.clock.now();
         let changed = self.update_at(entry, print, now, change);
-        self.room.nudge(print.full(), now);
+        self.queues.touch(self, print.full(), now, Effect::MoreRoom);
         Ok(changed)
     }
 

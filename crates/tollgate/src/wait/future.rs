@@ -6,7 +6,7 @@ use super::{
     passed::Passed,
     permit::Permit,
     reservation::Reservation,
-    turn::{Next, Turn},
+    waiting::{Next, Waiting},
 };
 use crate::{
     clock::{Sleep, Timer, unparker},
@@ -43,10 +43,8 @@ use std::{
 /// ```
 #[must_use = "nothing is waited for until it is awaited, or told to block"]
 pub struct Wait<'a, T: WaitAt, G = Passed> {
-    turn: Result<Turn<'a, T>, Option<StoreError>>,
+    turn: Result<Waiting<'a, T>, Option<StoreError>>,
     is_fresh: bool,
-    /// Whether its turn did not come at once.
-    has_slept: bool,
     sleep: Option<(Time, Sleep)>,
     granted: PhantomData<fn() -> G>,
 }
@@ -61,26 +59,14 @@ pub trait Granted<'a>: Sized {
 
 impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self {
-            turn: Ok(Turn::new(at, order)),
-            is_fresh: true,
-            has_slept: false,
-            sleep: None,
-            granted: PhantomData,
-        }
+        Self { turn: Ok(Waiting::new(at, order)), is_fresh: true, sleep: None, granted: PhantomData }
     }
 
     /// A wait that ends before it begins, where there is no order.
     pub(crate) fn of(at: At<'a, T>, order: Result<Order, StoreError>) -> Self {
         match order {
             Ok(order) => Self::new(at, order),
-            Err(error) => Self {
-                turn: Err(Some(error)),
-                is_fresh: false,
-                has_slept: false,
-                sleep: None,
-                granted: PhantomData,
-            },
+            Err(error) => Self { turn: Err(Some(error)), is_fresh: false, sleep: None, granted: PhantomData },
         }
     }
 
@@ -129,7 +115,7 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
             return None;
         }
         let status = turn.gate().ask_quickly(&turn.order)?;
-        let granted = G::from_status(turn.gate(), status);
+        let granted = G::from_status(turn.at(), status);
         turn.end();
         Some(granted)
     }
@@ -144,16 +130,9 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
             }
         };
         match turn.advance(waker) {
-            Next::Go(booked) => {
-                // Who went at once did not wait, however long it took to be told.
-                let waited = if self.has_slept { turn.waited() } else { Duration::ZERO };
-                Ok(Ok(G::from_turn(booked, waited)))
-            }
+            Next::Go(turn, waited) => Ok(Ok(G::from_turn(turn, waited))),
             Next::Stop(ending) => Ok(Err(ending.into())),
-            Next::Sleep(until) => {
-                self.has_slept = true;
-                Err(until)
-            }
+            Next::Sleep(until) => Err(until),
         }
     }
 }
@@ -178,7 +157,7 @@ where
             let this = &mut *self;
             let Ok(turn) = &this.turn else { return Poll::Pending };
             if this.sleep.as_ref().is_none_or(|(time, _)| *time != until) {
-                this.sleep = Some((until, turn.gate().timer().sleep_until(until)));
+                this.sleep = Some((until, turn.at().timer().sleep_until(until)));
             }
             let Some((_, sleep)) = &mut this.sleep else { return Poll::Pending };
             if sleep.as_mut().poll(context).is_pending() {

@@ -1,44 +1,45 @@
 //! What can be waited at: one bucket, or the buckets of a store.
 
 use super::{
-    foresee::{Goes, View},
+    forecast::View,
     order::{Bucket, Order, Toll},
+    queues::{Effect, WaitQueues},
     refused::Ending,
-    room::{Changed, Room},
 };
 use crate::{
     clock::Clock,
     decision::{Status, Verdict, strictest},
     few::Few,
-    step::{concurrency::PermitId, taken::Taken, turns::Turns},
+    step::{
+        Mode,
+        concurrency::PermitId,
+        taken::{Taken, Unused},
+        turns::Turns,
+    },
     store::StoreError,
     time::Time,
 };
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-/// Where turns are asked for, given back and paid. It decides; [`Turn`](super::turn::Turn) does the waiting.
-pub trait Gate: Send + Sync {
+/// Where orders are decided and given back. It knows of no queue: [`WaitQueues`] and [`change`] see to those.
+pub trait Gate {
     /// Now, on the gate's clock.
     fn now(&self) -> Time;
 
     /// Puts this thread to sleep, see [`Clock::park`].
     fn park(&self, until: Option<Time>);
 
-    /// The lines in front of its buckets.
-    fn room(&self) -> &Room;
+    /// The queues in front of its buckets.
+    fn queues(&self) -> &WaitQueues;
 
-    /// Makes all charges, or none. They may wait for `left` nanoseconds yet, and have waited for `waited`.
-    fn ask(&self, order: &Order, waited: u64, left: u64) -> Asked;
+    /// Makes all charges, or none.
+    fn ask(&self, order: &Order, timing: Timing) -> Asked;
 
     /// Makes a single charge by the shortest way, if it can go at once.
     fn ask_quickly(&self, order: &Order) -> Option<Status>;
 
-    /// How every charge stands, making none.
+    /// How every charge stands, making none, whoever waits.
     fn peek(&self, order: &Order) -> Few<Status>;
-
-    /// When a charge could go that comes now, behind everybody who stands there: `None` where nobody does, `Some(None)` where
-    /// nobody knows.
-    fn goes_at(&self, bucket: &Bucket, units: u32, now: Time) -> Option<Option<Goes>>;
 
     /// The bucket as it is now; `None` where there is none any more.
     fn look(&self, bucket: &Bucket) -> Option<View>;
@@ -46,17 +47,17 @@ pub trait Gate: Send + Sync {
     /// How turns are had there.
     fn turns(&self, bucket: &Bucket) -> Turns;
 
-    /// Nanoseconds until the first holder's time is up, where slots are held.
-    fn first_expiry(&self, bucket: &Bucket) -> Option<u64>;
+    /// When the time of the first holder is up who holds slots at that time.
+    fn first_expiry(&self, bucket: &Bucket, at: Time) -> Option<Time>;
 
-    /// There is a line now: whoever does not wait must not overtake it by the short way.
-    fn line_forms(&self, bucket: &Bucket);
+    /// One more waits there: whoever does not wait must not overtake it by the short way.
+    fn add_waiter(&self, bucket: &Bucket);
 
-    /// There is no line any more.
-    fn line_ends(&self, bucket: &Bucket);
+    /// One less waits there.
+    fn remove_waiter(&self, bucket: &Bucket);
 
-    /// Gives back what is still there of what a charge took. Whether there was anything to be given back.
-    fn give_back(&self, bucket: &Bucket, taken: &Taken) -> bool;
+    /// Gives back what a charge took, as far as that may be. How many units came back.
+    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: Unused) -> u32;
 
     /// Charges so many units whether they are there or not.
     fn owe(&self, bucket: &Bucket, units: u32);
@@ -68,8 +69,14 @@ pub trait Gate: Send + Sync {
     fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool;
 }
 
+/// Something with a gate.
+pub trait HasGate: Send + Sync {
+    /// Its gate.
+    fn gate(&self) -> &dyn Gate;
+}
+
 /// A gate whose clock is known, and what it says when it does not let somebody pass.
-pub trait WaitAt: Gate + Sized {
+pub trait WaitAt: HasGate + Sized {
     /// Its clock.
     type Clock: Clock;
     /// Why somebody did not pass.
@@ -77,6 +84,43 @@ pub trait WaitAt: Gate + Sized {
 
     /// The clock that decides.
     fn timer(&self) -> &Self::Clock;
+}
+
+/// When an order is decided, and how long it may wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    pub(crate) at: Time,
+    /// How long it has waited, and may wait yet, in nanoseconds.
+    waited: u64,
+    left: u64,
+    pub(crate) mode: Mode,
+}
+
+impl Timing {
+    /// Of a waiter that is to be released at that time: only a pace may still be waited for.
+    pub(super) fn release(at: Time, began: Time, up_to: Option<Duration>) -> Self {
+        let left = up_to.map_or(u64::MAX, |up_to| (began + up_to).nanos_since(at));
+        Self { at, waited: at.nanos_since(began), left, mode: Mode::Release }
+    }
+
+    /// Of a reservation made at that time, as far ahead as it may be.
+    pub(crate) const fn reservation(at: Time, up_to: u64) -> Self {
+        Self { at, waited: 0, left: up_to, mode: Mode::Charge }
+    }
+
+    /// Nanoseconds that a toll may still wait.
+    pub(crate) fn patience(&self, toll: &Toll) -> u64 {
+        toll.patience(self.waited, self.left)
+    }
+}
+
+/// Changes something at a bucket, and lets those who wait there know. `act` must not come back here.
+pub(crate) fn change<R>(gate: &dyn Gate, bucket: &Bucket, effect: Effect, act: impl FnOnce() -> R) -> R {
+    // Whose turn has come by now had it before.
+    gate.queues().serve(gate, gate.now());
+    let result = act();
+    gate.queues().touch(gate, bucket.queue(), gate.now(), effect);
+    result
 }
 
 /// What came of asking.
@@ -157,11 +201,11 @@ impl<T> Deref for At<'_, T> {
 
 /// A gate whose type is not of interest.
 pub(crate) enum AnyGate<'a> {
-    Borrowed(&'a dyn Gate),
-    Shared(Arc<dyn Gate + 'a>),
+    Borrowed(&'a dyn HasGate),
+    Shared(Arc<dyn HasGate + 'a>),
 }
 
-impl<'a, T: Gate + 'a> From<At<'a, T>> for AnyGate<'a> {
+impl<'a, T: HasGate + 'a> From<At<'a, T>> for AnyGate<'a> {
     fn from(at: At<'a, T>) -> Self {
         match at {
             At::Borrowed(it) => Self::Borrowed(it),
@@ -170,38 +214,36 @@ impl<'a, T: Gate + 'a> From<At<'a, T>> for AnyGate<'a> {
     }
 }
 
-impl<'a> Deref for AnyGate<'a> {
-    type Target = dyn Gate + 'a;
-
-    fn deref(&self) -> &Self::Target {
+impl AnyGate<'_> {
+    pub(super) fn gate(&self) -> &dyn Gate {
         match self {
-            Self::Borrowed(it) => *it,
-            Self::Shared(it) => &**it,
+            Self::Borrowed(it) => it.gate(),
+            Self::Shared(it) => it.gate(),
         }
     }
 }
 
-/// Gives back everything that was charged, slots included. Whether there was anything to be given back.
-pub(crate) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) -> bool {
-    leave(gate, tolls, booked);
-    let given = |(toll, taken): (&Toll, &Taken)| gate.give_back(&toll.bucket, taken);
-    tolls.iter().zip(booked.taken.iter()).map(given).fold(booked.permit.is_some(), |any, given| any | given)
+/// As [`change`], at the buckets of several tolls.
+pub(super) fn change_all<R>(gate: &dyn Gate, tolls: &[Toll], act: impl FnOnce() -> R) -> R {
+    gate.queues().serve(gate, gate.now());
+    let result = act();
+    let now = gate.now();
+    tolls.iter().for_each(|toll| gate.queues().touch(gate, toll.bucket.queue(), now, Effect::Unknown));
+    result
 }
 
-/// Looks whether somebody at its buckets holds up everybody else, see [`line`](super::line).
-pub(crate) fn watch(gate: &dyn Gate, order: &Order, now: Time) {
-    if !gate.room().any() {
-        return;
-    }
-    for toll in &*order.tolls {
-        if gate.room().watch(toll.bucket.line(), now) == Changed::Yes {
-            gate.line_ends(&toll.bucket);
-        }
-    }
+/// Gives back what was charged as far as that may be, slots included. How many units of each toll came back.
+pub(super) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked, why: Unused) -> Vec<u32> {
+    leave_slots(gate, tolls, booked);
+    let give_back = |(toll, taken): (&Toll, &Taken)| {
+        let slots = if gate.turns(&toll.bucket).is_slots() { taken.units } else { 0 };
+        slots + gate.give_back(&toll.bucket, taken, why)
+    };
+    tolls.iter().zip(booked.taken.iter()).map(give_back).collect()
 }
 
 /// The buckets of which slots are held. What a grant paid for holds none.
-pub(crate) fn held<'t>(
+pub(super) fn held<'t>(
     gate: &dyn Gate,
     tolls: &'t [Toll],
     booked: &Booked,
@@ -212,13 +254,13 @@ pub(crate) fn held<'t>(
 }
 
 /// Gives back the slots that are held.
-pub(crate) fn leave(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
+pub(super) fn leave_slots(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
     let Some(permit) = booked.permit else { return };
     held(gate, tolls, booked).for_each(|bucket| gate.leave(bucket, permit));
 }
 
 /// When slots that are held through a wait are to be renewed.
-pub(crate) fn renews_at(gate: &dyn Gate, tolls: &[Toll], booked: &Booked, now: Time) -> Option<Time> {
+pub(super) fn renews_at(gate: &dyn Gate, tolls: &[Toll], booked: &Booked, now: Time) -> Option<Time> {
     let max_hold = |bucket| match gate.turns(bucket) {
         Turns::Slots { max_hold, .. } => Some(max_hold),
         _ => None,
@@ -230,7 +272,7 @@ pub(crate) fn renews_at(gate: &dyn Gate, tolls: &[Toll], booked: &Booked, now: T
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Lets slots be held for longer. Whether all of them still were.
-pub(crate) fn renew(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) -> bool {
+pub(super) fn renew(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) -> bool {
     let Some(permit) = booked.permit else { return true };
     // Every one of them, whatever became of the first.
     held(gate, tolls, booked).map(|bucket| gate.renew(bucket, permit)).fold(true, |all, held| all & held)

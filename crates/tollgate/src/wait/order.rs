@@ -1,5 +1,6 @@
 //! What a waiter asks for: charges that outlive the call, so they name buckets by fingerprint and not by text.
 
+use super::queues::QueueId;
 use crate::{
     few::Few,
     store::{LimitHandle, Print},
@@ -47,15 +48,28 @@ impl Order {
         self
     }
 
-    /// The lines at which it could be held up, with the number of the toll. Who asks for nothing is held up by nobody.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, [u64; 2])> {
+    /// The queues in which it could have to wait, with the number of the toll. Who asks for nothing waits for nobody.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (usize, QueueId)> {
         let asking = self.tolls.iter().enumerate().filter(|(_, toll)| toll.cost > 0);
-        asking.map(|(number, toll)| (number, toll.bucket.line()))
+        asking.map(|(number, toll)| (number, toll.bucket.queue()))
+    }
+
+    /// The queue of a toll.
+    pub(super) fn queue(&self, toll: usize) -> QueueId {
+        self.tolls[toll].bucket.queue()
     }
 
     /// The first of the caller's charges that is part of a toll.
     pub(crate) fn charge_of(&self, toll: usize) -> usize {
         self.charges.iter().position(|(of, _)| *of == toll).unwrap_or(0)
+    }
+
+    /// Units of every charge, from those of every toll: charges on one bucket count at the first of them.
+    pub(super) fn of_charges(&self, mut tolls: Vec<u32>) -> Vec<u32> {
+        if self.charges.is_empty() {
+            return tolls;
+        }
+        self.charges.iter().map(|(toll, _)| std::mem::take(&mut tolls[*toll])).collect()
     }
 
     /// What every charge was told, from what every toll was.
@@ -80,8 +94,8 @@ impl Toll {
 }
 
 impl Bucket {
-    /// Names the bucket's line.
-    pub(crate) const fn line(&self) -> [u64; 2] {
+    /// Names the bucket's queue.
+    pub(crate) const fn queue(&self) -> QueueId {
         match self {
             Self::Only => [0, 0],
             Self::Of(_, print) => print.full(),

@@ -1,9 +1,10 @@
 //! Slots that come back by themselves.
 
 use super::{
-    gate::{AnyGate, At, WaitAt},
+    gate::{self, AnyGate, At, WaitAt},
     order::Bucket,
     passed::Passed,
+    queues::Effect,
 };
 use crate::{
     decision::Status,
@@ -50,14 +51,17 @@ impl<'a> Permit<'a> {
     pub fn renew(&self) -> bool {
         self.passed.permit.is_none_or(|id| {
             // Every one of them, whatever became of the first.
-            self.buckets.iter().map(|bucket| self.gate.renew(bucket, id)).fold(true, |all, held| all & held)
+            self.buckets
+                .iter()
+                .map(|bucket| self.gate.gate().renew(bucket, id))
+                .fold(true, |all, held| all & held)
         })
     }
 
     /// How long it holds its slots without a renewal: the shortest `max_hold` of its limits. `None` where it holds nothing.
     #[must_use]
     pub fn max_hold(&self) -> Option<Duration> {
-        let holds = self.buckets.iter().filter_map(|bucket| match self.gate.turns(bucket) {
+        let holds = self.buckets.iter().filter_map(|bucket| match self.gate.gate().turns(bucket) {
             Turns::Slots { max_hold, .. } => Some(max_hold),
             _ => None,
         });
@@ -101,7 +105,10 @@ impl<'a> Permit<'a> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.passed.permit {
-            self.buckets.iter().for_each(|bucket| self.gate.leave(bucket, id));
+            let gate = self.gate.gate();
+            for bucket in self.buckets.iter() {
+                gate::change(gate, bucket, Effect::MoreRoom, || gate.leave(bucket, id));
+            }
         }
     }
 }

@@ -26,12 +26,13 @@ pub struct Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The turn would have come later than the caller wanted to wait. Told at once.
+    /// The turn would have come later than the caller wanted to wait. Told on arrival; or later, where the limit's numbers
+    /// were lowered or a debt or a ban came in between.
     Late {
         /// When the same wait would be long enough, if nothing else came.
         retry_after: Duration,
     },
-    /// A turn was to be reserved at a limit that cannot book ahead, and it has no room now.
+    /// A turn was to be reserved where others wait, or at a limit that cannot book ahead and has no room now.
     NoRoom {
         /// When there will be, if nothing else came; `None` for slots, since nobody knows when somebody will leave.
         retry_after: Option<Duration>,

@@ -1,8 +1,7 @@
 //! A booked turn.
 
 use super::{
-    gate::{self, Asked, At, Booked, WaitAt},
-    line::Ticket,
+    gate::{self, Asked, At, Booked, Timing, WaitAt},
     order::{Order, Toll},
     passed::Passed,
     permit::Permit,
@@ -12,15 +11,18 @@ use crate::{
     clock::Timer,
     decision::Status,
     limiter::Limiter,
-    step::concurrency::PermitId,
+    step::{
+        concurrency::PermitId,
+        taken::{Taken, Unused},
+    },
     time::{Time, hint, nanos},
 };
 use std::{fmt, time::Duration};
 
 /// A turn that is booked and paid for, and may lie ahead.
 ///
-/// Until it is due it can be cancelled, and dropping it does so; then everything comes back, and turns that were booked
-/// after it keep their times. Once it is due it is spent. [`keep`](Self::keep) it to be rid of that.
+/// Until it is due it can be cancelled, and dropping it does so. Turns that were booked after it keep their times: its cost
+/// comes back, less what was charged after it. Once it is due it is spent. [`keep`](Self::keep) it to be rid of that.
 ///
 /// ```
 /// use std::time::Duration;
@@ -57,22 +59,27 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 
     /// Books a turn, if it comes in time.
     pub(crate) fn book(at: At<'a, T>, order: Order, up_to: Duration) -> Result<Self, T::Error> {
-        let now = at.now();
-        gate::watch(&*at, &order, now);
-        if let Some(by) = at.room().held_up_at(Ticket::LATER, order.lines())
+        let (gate, up_to) = (at.gate(), nanos(up_to));
+        let now = gate.now();
+        gate.queues().serve(gate, now);
+        if let Some(by) = gate.queues().held_up_at(order.queues())
             && let Some(toll) = order.tolls.get(by)
-            && let Some(goes) = at.goes_at(&toll.bucket, toll.units(), now)
+            && let Some(goes) = {
+                let look =
+                    || (!gate.turns(&toll.bucket).is_slots()).then(|| gate.look(&toll.bucket)).flatten();
+                gate.queues().goes_at(toll.bucket.queue(), toll.units(), now, look)
+            }
         {
-            let up_to = toll.patience(0, nanos(up_to));
+            let up_to = toll.patience(0, up_to);
             let retry_after = goes.map(|goes| hint(goes.pass_at(up_to).nanos_since(now)));
-            let statuses = at.peek(&order);
+            let statuses = gate.peek(&order);
             return Err(
                 Ending::Refused(Refused::new(Reason::NoRoom { retry_after }, &order, by, statuses)).into()
             );
         }
-        match at.ask(&order, 0, nanos(up_to)) {
+        match gate.ask(&order, Timing::reservation(now, up_to)) {
             Asked::Granted(booked) => Ok(Self::new(at, order, booked)),
-            Asked::Denied(denied) => Err(Ending::Refused(Refused::of(&*at, &order, denied)).into()),
+            Asked::Denied(denied) => Err(Ending::Refused(Refused::of(gate, &order, denied)).into()),
             Asked::Unknown(error) => Err(Ending::Store(error).into()),
         }
     }
@@ -86,13 +93,13 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     /// How long until then, rounded up to a microsecond; zero where it has come.
     #[must_use]
     pub fn due_in(&self) -> Duration {
-        hint(self.due().nanos_since(self.at.now()))
+        hint(self.due().nanos_since(self.at.gate().now()))
     }
 
     /// Whether its turn has come.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.due() <= self.at.now()
+        self.due() <= self.at.gate().now()
     }
 
     /// How every charge stood when it was booked, in the order they were given.
@@ -114,42 +121,52 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     /// Puts the thread to sleep until the turn comes.
     pub fn ready_blocking(&self) {
         while let Some(until) = self.sleeps_until() {
-            self.at.park(Some(until));
+            self.at.gate().park(Some(until));
         }
     }
 
     /// Renews its slots; and until when to sleep, if it is not due.
     fn sleeps_until(&self) -> Option<Time> {
-        let (booked, now) = (self.booked.as_ref()?, self.at.now());
-        gate::renew(&*self.at, &self.order.tolls, booked);
-        let renews_at = gate::renews_at(&*self.at, &self.order.tolls, booked, now);
+        let (booked, gate) = (self.booked.as_ref()?, self.at.gate());
+        let now = gate.now();
+        gate::renew(gate, &self.order.tolls, booked);
+        let renews_at = gate::renews_at(gate, &self.order.tolls, booked, now);
         (booked.due > now).then(|| renews_at.map_or(booked.due, |at| at.min(booked.due)))
     }
 
-    /// Gives the turn back. Whether anything came back: once it is due, what was charged is spent (see `settle`), and only
-    /// slots come back.
-    pub fn cancel(mut self) -> bool {
+    pub(crate) fn cancel_each(mut self) -> Vec<u32> {
         self.give_back()
     }
 
     /// Pays what it really cost, with a cost for every charge in the order they were given: what was booked above that comes
-    /// back, what is missing becomes debt that later turns wait for. A charge without a cost cost what was booked. Slots are
-    /// given back.
-    pub fn settle_each(mut self, actual: &[u32]) {
-        let Some(booked) = self.booked.take() else { return };
-        gate::leave(&*self.at, &self.order.tolls, &booked);
-        for (index, (toll, taken)) in self.order.tolls.iter().zip(booked.taken.iter()).enumerate() {
-            let actual = self.really_cost(index, toll, actual);
-            if self.at.turns(&toll.bucket).is_slots() {
-                continue;
-            }
-            if actual >= toll.cost {
-                self.at.owe(&toll.bucket, u32::try_from(actual - toll.cost).unwrap_or(u32::MAX));
-            } else {
-                let back = u32::try_from(toll.cost - actual).unwrap_or(u32::MAX);
-                self.at.give_back(&toll.bucket, &taken.part(back));
-            }
-        }
+    /// back, as far as it is still there and, before the turn is due, as by cancelling; what is missing becomes debt that
+    /// later turns wait for. A charge without a cost cost what was booked. Slots are given back. Returns how many units of
+    /// each charge came back; charges on one bucket count at the first of them.
+    pub fn settle_each(mut self, actual: &[u32]) -> Vec<u32> {
+        let Some(booked) = self.booked.take() else { return Vec::new() };
+        let (gate, tolls) = (self.at.gate(), &self.order.tolls);
+        let why = if booked.due <= gate.now() { Unused::Settled } else { Unused::Cancelled };
+        let settle = || {
+            gate::leave_slots(gate, tolls, &booked);
+            let settle = |(index, (toll, taken)): (usize, (&Toll, &Taken))| {
+                let actual = self.really_cost(index, toll, actual);
+                if gate.turns(&toll.bucket).is_slots() {
+                    return taken.units;
+                }
+                match toll.cost.checked_sub(actual) {
+                    Some(back) => {
+                        let back = u32::try_from(back).unwrap_or(u32::MAX);
+                        gate.give_back(&toll.bucket, &taken.part(back), why)
+                    }
+                    None => {
+                        gate.owe(&toll.bucket, u32::try_from(actual - toll.cost).unwrap_or(u32::MAX));
+                        0
+                    }
+                }
+            };
+            tolls.iter().zip(booked.taken.iter()).enumerate().map(settle).collect()
+        };
+        self.order.of_charges(gate::change_all(gate, tolls, settle))
     }
 
     /// Lets the turn stand whatever becomes of this. Slots that it entered stay held as well, by the permit that is
@@ -160,7 +177,10 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 
     /// What somebody gets whose turn has come, and who does not want to hold anything.
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
-        self.booked.iter().for_each(|booked| gate::leave(&*self.at, &self.order.tolls, booked));
+        let (gate, tolls) = (self.at.gate(), &self.order.tolls);
+        if let Some(booked) = self.booked.as_ref().filter(|booked| booked.permit.is_some()) {
+            gate::change_all(gate, tolls, || gate::leave_slots(gate, tolls, booked));
+        }
         Passed::new(self.booked.take(), waited)
     }
 
@@ -169,7 +189,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     where
         T: 'a,
     {
-        let held = |booked| gate::held(&*self.at, &self.order.tolls, booked).cloned();
+        let held = |booked| gate::held(self.at.gate(), &self.order.tolls, booked).cloned();
         let buckets = self.booked.as_ref().into_iter().flat_map(held).collect();
         let passed = Passed::new(self.booked.take(), waited);
         Permit::new(self.at.clone(), buckets, passed)
@@ -184,15 +204,20 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         parts.map(|(charge, (_, booked))| u64::from(*actual.get(charge).unwrap_or(booked))).sum()
     }
 
-    /// Whether anything came back.
-    fn give_back(&mut self) -> bool {
-        let Some(booked) = self.booked.take() else { return false };
-        if booked.due <= self.at.now() {
-            // What was charged is spent. Slots are held, not spent.
-            gate::leave(&*self.at, &self.order.tolls, &booked);
-            return booked.permit.is_some();
+    /// How many units of each charge came back.
+    fn give_back(&mut self) -> Vec<u32> {
+        let Some(booked) = self.booked.take() else { return Vec::new() };
+        let (gate, tolls) = (self.at.gate(), &self.order.tolls);
+        if booked.due > gate.now() {
+            let give_back = || gate::give_back(gate, tolls, &booked, Unused::Cancelled);
+            return self.order.of_charges(gate::change_all(gate, tolls, give_back));
         }
-        gate::give_back(&*self.at, &self.order.tolls, &booked)
+        // What was charged is spent. Slots are held, not spent.
+        gate::change_all(gate, tolls, || gate::leave_slots(gate, tolls, &booked));
+        let slots = |(toll, taken): (&Toll, &Taken)| {
+            if gate.turns(&toll.bucket).is_slots() { taken.units } else { 0 }
+        };
+        self.order.of_charges(tolls.iter().zip(booked.taken.iter()).map(slots).collect())
     }
 }
 

@@ -32,7 +32,7 @@ fn a_turn_given_up_after_its_window_takes_nothing_from_the_next() {
     let turn = booked_ahead(&store, &window, 3);
     clock.advance(3 * SECOND / 2);
     assert!(store.check_one(&Charge::new(&window, ()).cost(5)).unwrap().is_allow());
-    assert!(turn.cancel());
+    assert_eq!(turn.cancel(), [0, 1], "the window has passed, and the slow turn has not come");
     assert!(
         store.check_one(&Charge::new(&window, ())).unwrap().is_deny(),
         "more than five in a window of five"
@@ -45,14 +45,13 @@ fn a_turn_given_up_within_its_window_comes_back() {
         Limit::from(FixedWindow::new(5, 10 * SECOND).unwrap()),
         SlidingLog::new(5, 10 * SECOND).unwrap().into(),
         SlidingCounter::new(5, 10 * SECOND).unwrap().into(),
-        TokenBucket::new(Rate::per_hour(1).unwrap(), 5).unwrap().into(),
     ] {
         let (store, clock) = store();
         let handle = store.add(limit.clone()).unwrap();
         let turn = booked_ahead(&store, &handle, 3);
         clock.advance(SECOND);
         assert!(store.check_one(&Charge::new(&handle, ()).cost(2)).unwrap().is_allow(), "{limit:?}");
-        assert!(turn.cancel());
+        assert_eq!(turn.cancel(), [3, 1]);
         assert!(store.check_one(&Charge::new(&handle, ()).cost(4)).unwrap().is_deny(), "{limit:?}");
         assert!(store.check_one(&Charge::new(&handle, ()).cost(3)).unwrap().is_allow(), "{limit:?}");
     }
@@ -74,6 +73,17 @@ fn settling_for_less_after_the_window_takes_nothing_from_others() {
     }
 }
 
+/// In a bucket later charges stand on it: so much less comes back.
+#[test]
+fn a_turn_given_up_in_a_bucket_leaves_later_ones_what_they_stand_on() {
+    let (store, clock) = store();
+    let handle = store.add(TokenBucket::new(Rate::per_hour(1).unwrap(), 5).unwrap()).unwrap();
+    let turn = booked_ahead(&store, &handle, 3);
+    clock.advance(SECOND);
+    assert!(store.check_one(&Charge::new(&handle, ()).cost(2)).unwrap().is_allow());
+    assert_eq!(turn.cancel(), [1, 1], "of three, less the two that were charged later");
+}
+
 /// It takes its own entry out of the log, not the newest.
 #[test]
 fn a_turn_given_up_in_a_log_leaves_others_their_times() {
@@ -82,7 +92,7 @@ fn a_turn_given_up_in_a_log_leaves_others_their_times() {
     let turn = booked_ahead(&store, &log, 3);
     clock.advance(9 * SECOND / 10);
     assert!(store.check_one(&Charge::new(&log, ()).cost(3)).unwrap().is_allow());
-    assert!(turn.cancel());
+    assert_eq!(turn.cancel(), [3, 1]);
     clock.advance(SECOND / 10);
     let left = store.peek(&[Charge::new(&log, ()).cost(0)]).unwrap().statuses()[0].remaining();
     assert_eq!(left, 3, "three were used a tenth of a second ago, of six a second");
@@ -122,7 +132,7 @@ fn a_turn_from_before_a_reset_gives_nothing_back() {
     let turn = limiter.reserve(5, 10 * SECOND).unwrap();
     limiter.reset();
     assert!(limiter.check_n(5).is_allow());
-    assert!(!turn.cancel());
+    assert_eq!(turn.cancel(), 0);
     assert!(limiter.check().is_deny(), "six of burst five");
 
     let (keyed, _clock) = keyed(bucket(1, 5), 10);
@@ -130,7 +140,7 @@ fn a_turn_from_before_a_reset_gives_nothing_back() {
     let turn = keyed.reserve("k", 5, 10 * SECOND).unwrap();
     keyed.reset("k");
     assert!(keyed.check_n("k", 5).is_allow());
-    assert!(!turn.cancel());
+    assert_eq!(turn.cancel(), 0);
     assert!(keyed.check("k").is_deny(), "six of burst five");
 }
 
@@ -142,7 +152,7 @@ fn a_turn_from_before_a_change_of_kind_gives_nothing_back() {
     let turn = limiter.reserve(5, 10 * SECOND).unwrap();
     limiter.change(FixedWindow::new(5, 60 * SECOND).unwrap());
     assert!(limiter.check_n(5).is_allow());
-    assert!(!turn.cancel());
+    assert_eq!(turn.cancel(), 0);
     assert!(limiter.check().is_deny(), "six in a window of five");
 }
 
@@ -154,7 +164,7 @@ fn a_turn_from_before_other_numbers_gives_nothing_back() {
     let turn = limiter.reserve(100, 1_000 * SECOND).unwrap();
     limiter.change(bucket(1, 10));
     let before = limiter.peek(10).retry_after();
-    assert!(!turn.cancel());
+    assert_eq!(turn.cancel(), 0);
     assert_eq!(limiter.peek(10).retry_after(), before);
 
     let (store, _clock) = store();
@@ -164,7 +174,7 @@ fn a_turn_from_before_other_numbers_gives_nothing_back() {
     let turn = store.reserve(&[charge.cost(100)], 1_000 * SECOND).unwrap();
     store.change(&limit, bucket(1, 10)).unwrap();
     let before = store.peek(&[charge.cost(10)]).unwrap().retry_after();
-    assert!(!turn.cancel());
+    assert_eq!(turn.cancel(), [0]);
     assert_eq!(store.peek(&[charge.cost(10)]).unwrap().retry_after(), before);
 }
 
@@ -178,7 +188,7 @@ fn a_turn_of_a_key_that_was_forgotten_gives_nothing_back() {
         let _ = keyed.reserve(other, 10, 1_000 * SECOND).map(Reservation::keep);
     }
     assert!(keyed.check_n("k", 10).is_allow(), "it was forgotten, so it has a bucket of its own again");
-    assert!(!turn.cancel());
+    assert_eq!(turn.cancel(), 0);
     assert_eq!(keyed.peek("k", 0).remaining(), 0);
 }
 
@@ -216,7 +226,7 @@ fn granted_units_of_a_set_come_back_as_granted() {
     let turn = store.reserve(&set, 10 * SECOND).unwrap();
     assert!(turn.due_in() > Duration::ZERO);
     assert_eq!(left(), [1, 0]);
-    assert!(turn.cancel());
+    assert_eq!(turn.cancel(), [1, 1, 2]);
     assert_eq!(left(), [2, 2]);
     clock.advance(10 * SECOND);
     assert_eq!(left(), [2, 2]);
@@ -230,7 +240,7 @@ fn a_reset_of_one_key_leaves_anothers_turn_its_units() {
     assert!(keyed.check_n("bob", 5).is_allow());
     let turn = keyed.reserve("bob", 5, 10 * SECOND).unwrap();
     keyed.reset("alice");
-    assert!(turn.cancel());
+    assert_eq!(turn.cancel(), 5);
     assert_eq!(keyed.peek("bob", 1).retry_after(), Some(SECOND), "as if the turn had never been booked");
 }
 
@@ -246,7 +256,7 @@ fn evictions_of_others_leave_a_turn_its_units() {
         for other in 0..20_u64 {
             let _ = keyed.check(round * 1_000 + other);
         }
-        lost += u32::from(!turn.cancel());
+        lost += u32::from(turn.cancel() == 0);
     }
     assert!(keyed.evictions() > 500, "{} evictions", keyed.evictions());
     assert!(lost <= 2, "{lost} of 50 turns were lost to evictions of other keys");

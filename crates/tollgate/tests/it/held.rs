@@ -1,4 +1,4 @@
-//! Slots that are held through a wait for other limits, and who gets them back.
+//! Slots in sets with other limits, and who gets them back.
 
 use crate::{
     by_hand::{SECOND, bucket, by_nobody, limiter, log, store},
@@ -19,25 +19,27 @@ fn free(store: &MemoryStore<ManualClock>, slots: &LimitHandle) -> u32 {
     store.peek(&[Charge::new(slots, ()).cost(0)]).unwrap().statuses()[0].remaining()
 }
 
-/// The wait is twice as long as a slot is held without a renewal.
+/// It enters when it is released, for all of `max_hold`.
 #[test]
-fn slots_outlast_a_long_wait_for_another_limit() {
+fn a_set_that_waits_for_another_limit_holds_no_slot() {
     let (store, clock) = store();
     let (slots, rate) = slot_and_rate(&store);
     let mut tasks = Tasks::on(&clock);
     let both = tasks.start(store.enter(&[Charge::new(&rate, ()), Charge::new(&slots, ())]));
     let slot_only = tasks.start(store.enter(&[Charge::new(&slots, ())]));
-    tasks.pass(59 * SECOND);
-    assert_eq!(tasks.running(), [both, slot_only], "one holds the slot, the other waits for it");
-    tasks.pass(SECOND);
-    let (task, _, permit) = tasks.done.pop().unwrap();
-    assert_eq!(task, both);
+    assert_eq!(tasks.order(), [slot_only], "the other one waits for the rate");
+    tasks.pass(60 * SECOND);
+    assert_eq!(tasks.order(), [slot_only, both], "nobody renewed the first one's slot");
+    let (_, _, permit) = tasks.done.pop().unwrap();
+    let next = tasks.start(store.enter(&[Charge::new(&slots, ())]));
     tasks.pass(29 * SECOND);
-    assert!(tasks.is_running(slot_only), "a slot is held for all of `max_hold` from when it is entered");
+    assert!(tasks.is_running(next));
     assert!(permit.as_ref().unwrap().renew());
+    tasks.pass(29 * SECOND);
+    assert!(tasks.is_running(next));
     drop(permit);
     tasks.run();
-    assert_eq!(tasks.order(), [slot_only]);
+    assert!(!tasks.is_running(next));
 }
 
 #[test]
@@ -55,9 +57,9 @@ fn slots_of_a_reservation_outlast_the_sleep_until_it_is_due() {
     assert_eq!(free(&store, &slots), 0, "and it is still held");
 }
 
-/// Nobody polled it, so nobody renewed its slots: somebody else is in.
+/// Its other limit has room, and somebody else is in the slot.
 #[test]
-fn a_set_that_lost_its_slots_while_it_waited_begins_anew() {
+fn a_set_whose_turn_comes_at_one_limit_waits_for_the_other() {
     let (store, clock) = store();
     let (slots, rate) = slot_and_rate(&store);
     let mut wait = std::pin::pin!(store.enter(&[Charge::new(&rate, ()), Charge::new(&slots, ())]));
@@ -65,7 +67,7 @@ fn a_set_that_lost_its_slots_while_it_waited_begins_anew() {
     clock.advance(40 * SECOND);
     let other = store.enter(&[Charge::new(&slots, ())]).blocking().unwrap();
     clock.advance(20 * SECOND);
-    assert!(wait.as_mut().poll(&mut by_nobody()).is_pending(), "its turn has come, and its slot has gone");
+    assert!(wait.as_mut().poll(&mut by_nobody()).is_pending(), "the slot is held");
     drop(other);
     assert!(matches!(wait.as_mut().poll(&mut by_nobody()), Poll::Ready(Ok(_))));
 }
@@ -90,7 +92,7 @@ fn slots_of_a_reservation_that_is_due_come_back() {
     let book = || store.reserve(&[Charge::new(&rate, ()), Charge::new(&slots, ())], SECOND).unwrap();
     drop(book());
     assert_eq!(free(&store, &slots), 1, "dropped");
-    assert!(book().cancel());
+    assert_eq!(book().cancel(), [0, 1]);
     assert_eq!(free(&store, &slots), 1, "cancelled");
     book().settle_each(&[2]);
     assert_eq!(free(&store, &slots), 1, "settled");

@@ -16,13 +16,13 @@ fn a_reservation_comes_back_until_it_is_due() {
     assert!(limiter.check_n(10).is_allow());
     let turn = limiter.reserve(5, SECOND).unwrap();
     assert_eq!((turn.due_in(), turn.is_due()), (SECOND / 2, false));
-    assert!(turn.cancel());
+    assert_eq!(turn.cancel(), 5);
     assert_eq!(limiter.reserve(5, SECOND).unwrap().due_in(), SECOND / 2, "as if it had never come");
 
     let turn = limiter.reserve(5, SECOND).unwrap();
     clock.advance(SECOND / 2);
     assert!(turn.is_due());
-    assert!(!turn.cancel(), "spent");
+    assert_eq!(turn.cancel(), 0, "spent");
     assert_eq!(limiter.peek(1).retry_after(), Some(SECOND / 10));
 }
 
@@ -42,7 +42,7 @@ fn a_limit_that_cannot_book_says_so() {
     let refused = slots.reserve(1, SECOND).unwrap_err();
     assert_eq!(refused.reason(), Reason::NoRoom { retry_after: None });
     assert_eq!(refused.to_string(), "every slot is held, and slots are not booked ahead");
-    assert!(held.cancel(), "the slot came back");
+    assert_eq!(held.cancel(), 1, "the slot came back");
     assert_eq!(slots.peek(0).remaining(), 1);
 }
 

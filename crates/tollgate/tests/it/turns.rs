@@ -27,10 +27,32 @@ impl Paper {
         self.due = self.due.max(now) + cost * self.price;
     }
 
-    /// What time has paid for since is not given back.
-    fn give_back(&mut self, now: u64, cost: u64, after: u64) {
-        let there = (cost * self.price).min(after.saturating_sub(now));
-        self.due = self.due.max(now).saturating_sub(there).max(now);
+    /// When it would start behind others.
+    fn start_behind(&self, now: u64, waiting: &BTreeMap<usize, u64>, cost: u64) -> u64 {
+        let mut paper = Self { ..*self };
+        let mut start = now;
+        for cost in waiting.values() {
+            start = paper.start(start, *cost);
+            paper.charge(start, *cost);
+        }
+        paper.start(start, cost)
+    }
+
+    /// What time has paid for since is not given back. How many whole units come back.
+    fn give_back(&mut self, now: u64, cost: u64, after: u64) -> u64 {
+        self.take_off(now, cost * self.price, after)
+    }
+
+    /// As many units less as were charged later.
+    fn cancel(&mut self, now: u64, cost: u64, after: u64) -> u64 {
+        let later = self.due.max(now).saturating_sub(after);
+        self.take_off(now, (cost * self.price).saturating_sub(later), after)
+    }
+
+    fn take_off(&mut self, now: u64, credits: u64, after: u64) -> u64 {
+        let due = self.due.max(now);
+        self.due = (due - credits.min(after.saturating_sub(now)).min(due)).max(now);
+        (due - self.due) / self.price
     }
 }
 
@@ -92,23 +114,33 @@ proptest! {
         let price = 1_000_000_000 / u64::from(per_second);
         let mut paper = Paper { due: 0, price, burst: burst.into() };
         let mut tasks: Tasks<'_, Result<Passed, Refused>> = Tasks::on(&clock);
-        let mut waiting: BTreeMap<usize, Ahead> = BTreeMap::new();
+        let mut waiting: BTreeMap<usize, u64> = BTreeMap::new();
         let mut turns: Vec<(Reservation<'_, Limiter<ManualClock>>, Ahead)> = Vec::new();
 
         for call in calls {
             let now = clock.now().as_nanos();
             match call {
                 Call::Pass(millis) => {
-                    tasks.pass(Duration::from_millis(millis));
-                    for (task, at, result) in tasks.done.drain(..) {
-                        let ahead = waiting.remove(&task).unwrap();
-                        prop_assert!(result.is_ok());
-                        prop_assert_eq!(at.as_nanos(), ahead.start, "a turn came when it was not its time");
+                    let end = now + millis * 1_000_000;
+                    let mut released = Vec::new();
+                    while let Some((task, cost)) = waiting.first_key_value().map(|(task, cost)| (*task, *cost)) {
+                        let start = paper.start(now, cost);
+                        if start > end {
+                            break;
+                        }
+                        paper.charge(start, cost);
+                        waiting.remove(&task);
+                        released.push((task, start));
                     }
+                    tasks.pass(Duration::from_millis(millis));
+                    prop_assert!(tasks.done.iter().all(|(_, _, result)| result.is_ok()));
+                    let done: Vec<_> = tasks.done.drain(..).map(|(task, at, _)| (task, at.as_nanos())).collect();
+                    prop_assert_eq!(done, released, "a turn came when it was not its time");
                 }
                 Call::Check(cost) => {
                     let allowed = limiter.check_n(cost).is_allow();
-                    prop_assert_eq!(allowed, paper.start(now, cost.into()) == now);
+                    let has_room = waiting.is_empty() && paper.start(now, cost.into()) == now;
+                    prop_assert_eq!(allowed, has_room);
                     if allowed {
                         paper.charge(now, cost.into());
                     }
@@ -119,77 +151,88 @@ proptest! {
                         Some(millis) => wait.up_to(Duration::from_millis(millis)),
                         None => wait,
                     };
-                    let start = paper.start(now, cost.into());
+                    let start = paper.start_behind(now, &waiting, cost.into());
                     let in_time = up_to.is_none_or(|millis| start - now <= millis * 1_000_000);
                     let task = tasks.start(wait);
                     let at_once = tasks.done.pop();
                     prop_assert_eq!(at_once.is_some(), !in_time || start == now);
-                    if in_time {
-                        paper.charge(now, cost.into());
-                        match at_once {
-                            Some((_, _, result)) => prop_assert!(result.is_ok()),
-                            None => {
-                                waiting.insert(task, Ahead { cost: cost.into(), start, after: paper.due });
-                            }
+                    match at_once {
+                        None => {
+                            waiting.insert(task, cost.into());
                         }
-                    } else {
-                        let late = Duration::from_nanos(start - now) - Duration::from_millis(up_to.unwrap());
-                        let refused = at_once.unwrap().2.unwrap_err();
-                        prop_assert_eq!(refused.retry_after(), Some(late));
+                        Some((_, _, result)) if in_time => {
+                            prop_assert!(result.is_ok());
+                            paper.charge(now, cost.into());
+                        }
+                        Some((_, _, result)) => {
+                            let late = Duration::from_nanos(start - now) - Duration::from_millis(up_to.unwrap());
+                            prop_assert_eq!(result.unwrap_err().retry_after(), Some(late));
+                        }
                     }
                 }
                 Call::Abort(which) if !waiting.is_empty() => {
                     let task = *which.get(&waiting.keys().copied().collect::<Vec<_>>());
-                    let ahead = waiting.remove(&task).unwrap();
+                    waiting.remove(&task);
                     tasks.abort(task);
-                    paper.give_back(now, ahead.cost, ahead.after);
+                    let mut released = Vec::new();
+                    while let Some((task, cost)) = waiting.first_key_value().map(|(task, cost)| (*task, *cost))
+                        && paper.start(now, cost) == now
+                    {
+                        paper.charge(now, cost);
+                        waiting.remove(&task);
+                        released.push(task);
+                    }
+                    prop_assert_eq!(tasks.done.drain(..).map(|(task, ..)| task).collect::<Vec<_>>(), released);
                 }
                 Call::Reserve { cost, up_to } => {
                     let start = paper.start(now, cost.into());
                     let booked = limiter.reserve(cost, Duration::from_millis(up_to));
-                    prop_assert_eq!(booked.is_ok(), start - now <= up_to * 1_000_000);
+                    let in_time = waiting.is_empty() && start - now <= up_to * 1_000_000;
+                    prop_assert_eq!(booked.is_ok(), in_time);
                     if let Ok(turn) = booked {
                         prop_assert_eq!(turn.due().as_nanos(), start);
                         paper.charge(now, cost.into());
                         turns.push((turn, Ahead { cost: cost.into(), start, after: paper.due }));
                     }
                 }
-                Call::Drop(which) if !turns.is_empty() => {
+                Call::Drop(which) if !turns.is_empty() && waiting.is_empty() => {
                     let (turn, ahead) = turns.swap_remove(which.index(turns.len()));
-                    if ahead.start > now {
-                        paper.give_back(now, ahead.cost, ahead.after);
-                    }
-                    drop(turn);
+                    let back = if ahead.start > now { paper.cancel(now, ahead.cost, ahead.after) } else { 0 };
+                    prop_assert_eq!(u64::from(turn.cancel()), back);
                 }
                 Call::Keep(which) if !turns.is_empty() => {
                     let (turn, _) = turns.swap_remove(which.index(turns.len()));
                     turn.keep();
                 }
-                Call::Settle(which, actual) if !turns.is_empty() => {
+                Call::Settle(which, actual) if !turns.is_empty() && waiting.is_empty() => {
                     let (turn, ahead) = turns.swap_remove(which.index(turns.len()));
-                    turn.settle(actual);
+                    let returned = turn.settle(actual);
                     let actual = u64::from(actual);
-                    if actual >= ahead.cost {
+                    let less = ahead.cost.saturating_sub(actual);
+                    let back = match ahead.start > now {
+                        true => paper.cancel(now, less, ahead.after),
+                        false => paper.give_back(now, less, ahead.after),
+                    };
+                    prop_assert_eq!(u64::from(returned), back);
+                    if actual > ahead.cost {
                         paper.charge(now, actual - ahead.cost);
-                    } else {
-                        paper.give_back(now, ahead.cost - actual, ahead.after);
                     }
                 }
                 _ => {}
             }
             let now = clock.now().as_nanos();
             for cost in [1, burst] {
-                let expected = paper.start(now, cost.into()) - now;
+                let expected = paper.start_behind(now, &waiting, cost.into()) - now;
                 let told = limiter.peek(cost).decision();
                 let paper_says = match expected {
-                    0 => Decision::Allow,
+                    0 if waiting.is_empty() => Decision::Allow,
                     nanos => Decision::Deny(tollgate::Retry::After(Duration::from_micros(nanos.div_ceil(1_000)))),
                 };
                 prop_assert_eq!(told, paper_says);
             }
         }
         // When everybody has given up and all debt is paid, it is as if nobody had ever come.
-        for task in waiting.into_keys() {
+        for task in waiting.into_keys().rev() {
             tasks.abort(task);
         }
         drop(turns);

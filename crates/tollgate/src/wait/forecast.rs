@@ -24,7 +24,7 @@ pub struct View {
 
 /// When a charge goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Goes {
+pub(crate) struct Goes {
     /// When it is made: for one that books, before it starts.
     pub(crate) made: Time,
     pub(crate) start: Time,

@@ -1,0 +1,159 @@
+//! One queue in front of a bucket: who waits, in the order of arrival, and when the last of them is expected to go.
+//!
+//! The forecast is the bucket's state as it will be when everybody in the queue has gone. It is exact while nobody gives up,
+//! and kept up to date by every arrival at the end. It decides who is told on arrival that waiting would be in vain, and is
+//! made anew for that where somebody gave up; as a hint for a timer it may be late.
+
+use super::forecast::{Goes, View};
+use crate::time::Time;
+use std::{collections::BTreeMap, time::Duration};
+
+/// The order of arrival, counted over all queues of a limiter or a store.
+pub(crate) type Ticket = u64;
+
+/// Up to so many waiters a forecast is exact for every arrival. In longer queues one is made anew at most once in this much
+/// time for every waiter, so that a flood of those who come and give up does not keep a processor busy.
+const EXACT_UP_TO: usize = 1_000;
+const PAUSE: Duration = Duration::from_micros(10);
+
+#[derive(Default)]
+pub(super) struct WaitQueue {
+    /// What each waiter costs here.
+    waiting: BTreeMap<Ticket, u32>,
+    /// When its head is looked at again, which is in the agenda.
+    pub(super) looks_at: Option<Time>,
+    forecast: Option<Forecast>,
+}
+
+struct Forecast {
+    view: View,
+    made: Time,
+    /// Whether somebody gave up since. Their units are out of it, but those behind them may go earlier than it says.
+    gave_up: bool,
+}
+
+impl WaitQueue {
+    pub(super) fn head(&self) -> Option<Ticket> {
+        self.waiting.first_key_value().map(|(ticket, _)| *ticket)
+    }
+
+    /// The one behind the head.
+    pub(super) fn second(&self) -> Option<Ticket> {
+        self.waiting.keys().nth(1).copied()
+    }
+
+    pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.waiting.keys().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Adds a waiter at the place of its arrival.
+    pub(super) fn insert(&mut self, ticket: Ticket, units: u32, now: Time) {
+        let is_last = self.waiting.last_key_value().is_none_or(|(last, _)| *last < ticket);
+        self.waiting.insert(ticket, units);
+        if !is_last || self.forecast.as_mut().is_some_and(|it| it.view.serve(units, now).is_none()) {
+            self.forecast = None;
+        }
+    }
+
+    /// Removes a waiter that was released, as was foreseen.
+    pub(super) fn remove_released(&mut self, ticket: Ticket) {
+        self.waiting.remove(&ticket);
+    }
+
+    /// Removes a waiter that gave up, or went to another queue.
+    pub(super) fn remove_unserved(&mut self, ticket: Ticket) {
+        if let Some(units) = self.waiting.remove(&ticket)
+            && let Some(forecast) = &mut self.forecast
+        {
+            forecast.view.refund(units);
+            forecast.gave_up = true;
+        }
+    }
+
+    /// Something happened at the bucket that was not foreseen.
+    pub(super) fn forget_forecast(&mut self) {
+        self.forecast = None;
+    }
+
+    /// When a charge could go that comes now, behind everybody in the queue. `look` shows the bucket as it is.
+    pub(super) fn expected_last(
+        &mut self,
+        units: u32,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Option<Goes> {
+        let pause = PAUSE * u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        let is_exact = |forecast: &Forecast| {
+            !forecast.gave_up || (self.waiting.len() > EXACT_UP_TO && now - forecast.made < pause)
+        };
+        if !self.forecast.as_ref().is_some_and(is_exact) {
+            self.forecast = None;
+            let mut view = look()?;
+            for units in self.waiting.values() {
+                view.serve(*units, now)?;
+            }
+            self.forecast = Some(Forecast { view, made: now, gave_up: false });
+        }
+        self.forecast.as_ref()?.view.goes(units, now)
+    }
+
+    /// The same as far as is known: where somebody gave up it may be earlier.
+    pub(super) fn hint_last(
+        &mut self,
+        units: u32,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Option<Time> {
+        match &self.forecast {
+            Some(forecast) => forecast.view.goes(units, now),
+            None => self.expected_last(units, now, look),
+        }
+        .map(|goes| goes.start)
+    }
+
+    /// When a charge could go behind those who came before it.
+    pub(super) fn expected_at(
+        &mut self,
+        ticket: Ticket,
+        units: u32,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Option<Time> {
+        if self.waiting.last_key_value().is_none_or(|(last, _)| *last < ticket) {
+            return self.expected_last(units, now, look).map(|goes| goes.start);
+        }
+        let mut view = look()?;
+        for (_, units) in self.waiting.range(..ticket) {
+            view.serve(*units, now)?;
+        }
+        view.goes(units, now).map(|goes| goes.start)
+    }
+
+    /// When each waiter is expected to go, as far as is known; those that `is_late` says will not go are left out of it.
+    pub(super) fn late(
+        &self,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+        mut is_late: impl FnMut(Ticket, Time) -> bool,
+    ) -> Vec<(Ticket, Time)> {
+        let mut late = Vec::new();
+        let Some(mut view) = look() else { return late };
+        for (ticket, units) in &self.waiting {
+            let Some(goes) = view.goes(*units, now) else { break };
+            if is_late(*ticket, goes.start) {
+                late.push((*ticket, goes.start));
+            } else if view.serve(*units, now).is_none() {
+                break;
+            }
+        }
+        late
+    }
+}

@@ -1,0 +1,212 @@
+//! What a waiter does: it comes, waits in a queue, and goes. Plain state: it says what to sleep for, and a thread or a task
+//! sleeps.
+
+use super::{
+    gate::{self, Asked, At, Booked, Gate, Timing, WaitAt},
+    order::Order,
+    queue::Ticket,
+    queues::{Arrival, Found},
+    refused::{Ending, Reason, Refused},
+    reservation::Reservation,
+};
+use crate::{
+    few::Few,
+    step::{taken::Unused, turns::Turns},
+    time::Time,
+};
+use std::{task::Waker, time::Duration};
+
+/// A waiter.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a, T: WaitAt> {
+    at: At<'a, T>,
+    pub(crate) order: Order,
+    pub(crate) up_to: Option<Duration>,
+    began: Option<Time>,
+    /// How often its slots ran out before its turn came.
+    restarts: u32,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Fresh,
+    /// In a queue, which has its order meanwhile.
+    Queued(Ticket),
+    /// Charged, and delayed by a limit's pace; slots that it holds already are renewed then.
+    Delayed(Booked, Option<Time>),
+    Over,
+}
+
+/// What a waiter does next.
+pub(crate) enum Next<'a, T: WaitAt> {
+    /// It is its turn, after it waited for so long.
+    Go(Reservation<'a, T>, Duration),
+    Stop(Ending),
+    /// Nothing until then, or until it is woken.
+    Sleep(Option<Time>),
+}
+
+/// How often it begins again when its slots run out while a pace delays it.
+const RESTARTS: u32 = 3;
+
+impl<'a, T: WaitAt> Waiting<'a, T> {
+    pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
+        Self { at, order, up_to: None, began: None, restarts: 0, stage: Stage::Fresh }
+    }
+
+    pub(crate) const fn at(&self) -> &At<'a, T> {
+        &self.at
+    }
+
+    pub(crate) fn gate(&self) -> &dyn Gate {
+        self.at.gate()
+    }
+
+    /// Says that nothing more is to come.
+    pub(crate) fn end(&mut self) {
+        self.stage = Stage::Over;
+    }
+
+    /// Goes on as far as possible. `waker` is called when there may be more to do; time is the caller's to watch.
+    pub(crate) fn advance(&mut self, waker: &Waker) -> Next<'a, T> {
+        loop {
+            let next = match &self.stage {
+                Stage::Fresh => self.arrive(waker),
+                Stage::Queued(ticket) => {
+                    let ticket = *ticket;
+                    self.look(ticket, waker)
+                }
+                Stage::Delayed(..) => self.await_pace(),
+                Stage::Over => Some(Next::Sleep(None)),
+            };
+            if let Some(next) = next {
+                return next;
+            }
+        }
+    }
+
+    fn arrive(&mut self, waker: &Waker) -> Option<Next<'a, T>> {
+        let now = self.gate().now();
+        let began = *self.began.get_or_insert(now);
+        if let Some(booked) = self.try_without_queue(now, began) {
+            self.delay(booked);
+            return None;
+        }
+        let order = std::mem::take(&mut self.order);
+        let gate = self.at.gate();
+        match gate.queues().arrive(gate, order, began, self.up_to, waker.clone()) {
+            Arrival::Granted(order, booked) => {
+                self.order = order;
+                self.delay(booked);
+                None
+            }
+            Arrival::Ended(ending) => Some(self.stop(ending)),
+            Arrival::Waits(ticket, until) => {
+                self.stage = Stage::Queued(ticket);
+                Some(Next::Sleep(until))
+            }
+        }
+    }
+
+    /// Where nobody waits and there is room. What is decided by a word has been tried already.
+    fn try_without_queue(&self, now: Time, began: Time) -> Option<Booked> {
+        let gate = self.at.gate();
+        let by_word = |toll| matches!(gate.turns(toll), Turns::Booked);
+        if gate.queues().any() || matches!(&self.order.tolls, Few::One(toll) if by_word(&toll.bucket)) {
+            return None;
+        }
+        match gate.ask(&self.order, Timing::release(now, began, self.up_to)) {
+            Asked::Granted(booked) => Some(booked),
+            Asked::Denied(_) | Asked::Unknown(_) => None,
+        }
+    }
+
+    fn look(&mut self, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
+        let gate = self.at.gate();
+        match gate.queues().poll(gate, ticket, waker.clone()) {
+            Found::Released(order, booked) => {
+                self.order = order;
+                self.delay(booked);
+                None
+            }
+            Found::Ended(ending) => Some(self.stop(ending)),
+            Found::Waits(until) => Some(Next::Sleep(until)),
+        }
+    }
+
+    /// Charged: it goes, once its pace lets it.
+    fn delay(&mut self, booked: Booked) {
+        let (gate, now) = (self.at.gate(), self.at.gate().now());
+        // One that goes at once has its slots from when it was charged.
+        let is_delayed = booked.due > now;
+        let renews_at = is_delayed.then(|| gate::renews_at(gate, &self.order.tolls, &booked, now)).flatten();
+        self.stage = Stage::Delayed(booked, renews_at);
+    }
+
+    fn await_pace(&mut self) -> Option<Next<'a, T>> {
+        let gate = self.at.gate();
+        let Stage::Delayed(booked, renews_at) = &mut self.stage else { return None };
+        let now = gate.now();
+        let is_due = booked.due <= now;
+        if let Some(at) = *renews_at
+            && (is_due || at <= now)
+        {
+            if !gate::renew(gate, &self.order.tolls, booked) {
+                // Its slots ran out while nobody polled it: back to the beginning, a few times.
+                let tolls = &self.order.tolls;
+                gate::change_all(gate, tolls, || gate::give_back(gate, tolls, booked, Unused::Settled));
+                self.stage = Stage::Fresh;
+                self.restarts += 1;
+                return (self.restarts > RESTARTS).then(|| self.refuse_lost());
+            }
+            *renews_at = gate::renews_at(gate, &self.order.tolls, booked, now);
+        }
+        if is_due {
+            let waited = booked.due - self.began.unwrap_or(now);
+            return self.take().map(|turn| Next::Go(turn, waited));
+        }
+        Some(Next::Sleep([Some(booked.due), *renews_at].into_iter().flatten().min()))
+    }
+
+    /// The turn that it has, to be used.
+    fn take(&mut self) -> Option<Reservation<'a, T>> {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Delayed(booked, _) => {
+                let order = std::mem::take(&mut self.order);
+                Some(Reservation::new(self.at.clone(), order, booked))
+            }
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+
+    fn refuse_lost(&mut self) -> Next<'a, T> {
+        let gate = self.at.gate();
+        let waited = self.began.map_or(Duration::ZERO, |began| gate.now() - began);
+        let statuses = gate.peek(&self.order);
+        let refused = Refused::new(Reason::TimedOut { waited }, &self.order, 0, statuses);
+        self.stop(Ending::Refused(refused))
+    }
+
+    fn stop(&mut self, ending: Ending) -> Next<'a, T> {
+        self.stage = Stage::Over;
+        Next::Stop(ending)
+    }
+}
+
+/// Whoever stops waiting leaves its queue. What a pace delays was charged when it came, and is spent; slots come back.
+impl<T: WaitAt> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        match &self.stage {
+            Stage::Fresh | Stage::Over => {}
+            Stage::Queued(ticket) => self.gate().queues().leave(self.gate(), *ticket),
+            Stage::Delayed(booked, _) => {
+                let (gate, tolls) = (self.gate(), &self.order.tolls);
+                gate::change_all(gate, tolls, || gate::leave_slots(gate, tolls, booked));
+            }
+        }
+    }
+}
