@@ -17,6 +17,7 @@ mod lines;
 mod paced;
 mod permits;
 mod pitfalls;
+mod queue_model;
 mod regressions;
 mod reservations;
 mod seeds;

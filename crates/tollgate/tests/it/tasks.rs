@@ -24,6 +24,7 @@ pub(crate) struct Tasks<'a, T> {
 struct Task<'a, T> {
     future: Option<Pin<Box<dyn Future<Output = T> + 'a>>>,
     woken: Arc<Woken>,
+    is_kept_only: bool,
 }
 
 struct Woken(AtomicBool);
@@ -42,7 +43,7 @@ impl<'a, T> Tasks<'a, T> {
     /// Starts a task and runs it as far as it goes; its number.
     pub(crate) fn start(&mut self, future: impl Future<Output = T> + 'a) -> usize {
         let woken = Arc::new(Woken(AtomicBool::new(true)));
-        self.tasks.push(Task { future: Some(Box::pin(future)), woken });
+        self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_kept_only: false });
         self.run();
         self.tasks.len() - 1
     }
@@ -51,7 +52,7 @@ impl<'a, T> Tasks<'a, T> {
     pub(crate) fn start_all<F: Future<Output = T> + 'a>(&mut self, futures: impl Iterator<Item = F>) {
         for future in futures {
             let woken = Arc::new(Woken(AtomicBool::new(true)));
-            self.tasks.push(Task { future: Some(Box::pin(future)), woken });
+            self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_kept_only: false });
         }
         self.run();
     }
@@ -60,6 +61,11 @@ impl<'a, T> Tasks<'a, T> {
     pub(crate) fn abort(&mut self, task: usize) {
         self.tasks[task].future = None;
         self.run();
+    }
+
+    /// Keeps a task, and polls it never again.
+    pub(crate) fn put_aside(&mut self, task: usize) {
+        self.tasks[task].is_kept_only = true;
     }
 
     pub(crate) fn is_running(&self, task: usize) -> bool {
@@ -76,7 +82,7 @@ impl<'a, T> Tasks<'a, T> {
             let mut any = false;
             for (number, task) in self.tasks.iter_mut().enumerate() {
                 let Some(future) = &mut task.future else { continue };
-                if !task.woken.0.swap(false, SeqCst) {
+                if task.is_kept_only || !task.woken.0.swap(false, SeqCst) {
                     continue;
                 }
                 any = true;
