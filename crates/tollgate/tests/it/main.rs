@@ -4,6 +4,7 @@
 mod booking;
 mod bounds;
 mod by_hand;
+mod cancelled_turns;
 mod cells;
 mod changes;
 mod exactness;
@@ -17,8 +18,10 @@ mod lines;
 mod paced;
 mod permits;
 mod pitfalls;
+mod queue_model;
 mod regressions;
 mod reservations;
+mod reserved_turns;
 mod seeds;
 mod sets;
 mod tables;

@@ -24,6 +24,7 @@ pub(crate) struct Tasks<'a, T> {
 struct Task<'a, T> {
     future: Option<Pin<Box<dyn Future<Output = T> + 'a>>>,
     woken: Arc<Woken>,
+    is_kept_only: bool,
 }
 
 struct Woken(AtomicBool);
@@ -41,25 +42,43 @@ impl<'a, T> Tasks<'a, T> {
 
     /// Starts a task and runs it as far as it goes; its number.
     pub(crate) fn start(&mut self, future: impl Future<Output = T> + 'a) -> usize {
-        let woken = Arc::new(Woken(AtomicBool::new(true)));
-        self.tasks.push(Task { future: Some(Box::pin(future)), woken });
+        let task = self.start_alone(future);
         self.run();
-        self.tasks.len() - 1
+        task
+    }
+
+    /// Starts a task and polls it once, and nobody else who may have been woken.
+    pub(crate) fn start_alone(&mut self, future: impl Future<Output = T> + 'a) -> usize {
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_kept_only: false });
+        let task = self.tasks.len() - 1;
+        self.poll(task);
+        task
     }
 
     /// Starts many, each as the one before it has got as far as it goes.
     pub(crate) fn start_all<F: Future<Output = T> + 'a>(&mut self, futures: impl Iterator<Item = F>) {
         for future in futures {
             let woken = Arc::new(Woken(AtomicBool::new(true)));
-            self.tasks.push(Task { future: Some(Box::pin(future)), woken });
+            self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_kept_only: false });
         }
         self.run();
     }
 
     /// Drops a task wherever it is.
     pub(crate) fn abort(&mut self, task: usize) {
-        self.tasks[task].future = None;
+        self.abort_alone(task);
         self.run();
+    }
+
+    /// The same, and polls nobody who was woken by it.
+    pub(crate) fn abort_alone(&mut self, task: usize) {
+        self.tasks[task].future = None;
+    }
+
+    /// Keeps a task, and polls it never again.
+    pub(crate) fn put_aside(&mut self, task: usize) {
+        self.tasks[task].is_kept_only = true;
     }
 
     pub(crate) fn is_running(&self, task: usize) -> bool {
@@ -74,23 +93,29 @@ impl<'a, T> Tasks<'a, T> {
     pub(crate) fn run(&mut self) {
         loop {
             let mut any = false;
-            for (number, task) in self.tasks.iter_mut().enumerate() {
-                let Some(future) = &mut task.future else { continue };
-                if !task.woken.0.swap(false, SeqCst) {
-                    continue;
-                }
-                any = true;
-                self.polls += 1;
-                let waker = Waker::from(Arc::clone(&task.woken));
-                if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                    task.future = None;
-                    self.done.push((number, self.clock.now(), value));
-                }
+            for task in 0..self.tasks.len() {
+                any |= self.poll(task);
             }
             if !any {
                 return;
             }
         }
+    }
+
+    /// Polls a task if it was woken. Whether it was.
+    fn poll(&mut self, number: usize) -> bool {
+        let task = &mut self.tasks[number];
+        let Some(future) = &mut task.future else { return false };
+        if task.is_kept_only || !task.woken.0.swap(false, SeqCst) {
+            return false;
+        }
+        self.polls += 1;
+        let waker = Waker::from(Arc::clone(&task.woken));
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            task.future = None;
+            self.done.push((number, self.clock.now(), value));
+        }
+        true
     }
 
     /// Moves the clock on, stopping wherever somebody wakes.

@@ -1,0 +1,225 @@
+//! Random histories: who comes, who gives up and when, what is done to the limits meanwhile.
+
+use super::meters::{Bucket, Kind, Log, Meter, Slots, Window};
+use proptest::{prelude::*, sample::Index};
+use std::{fmt, time::Duration};
+use tollgate::{Align, Concurrency, FixedWindow, Limit, Rate, SlidingLog, TokenBucket};
+
+/// The numbers of a limit, for the library and for the model alike.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Numbers {
+    Bucket { amount: u64, period: u64, burst: u32 },
+    Window { limit: u32, length: u64, first_hit: bool },
+    Log { limit: u32, window: u64 },
+    Slots { limit: u32, max_hold: u64, queue: u32 },
+}
+
+/// What happens, and what becomes of those who wait when nothing more does.
+#[derive(Clone)]
+pub(super) struct History {
+    pub(super) ops: Vec<Op>,
+    pub(super) ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// They go when it is their turn.
+    Served,
+    /// They are dropped, the first first.
+    Dropped,
+}
+
+/// A line for each thing.
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ops.iter().try_for_each(|op| write!(f, "\n  {op:?}"))?;
+        write!(f, "\n  {:?}", self.ending)
+    }
+}
+
+/// One thing that happens. Times are in thousandths of what a unit takes.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Pass(u64),
+    /// To the release of somebody in the queue, or a nanosecond before or after it.
+    PassToTurn(Index, i64),
+    Wait {
+        costs: [u32; 3],
+        up_to: Option<u64>,
+        then: Then,
+    },
+    /// A future that is dropped before it was polled.
+    Unpolled,
+    /// Drops somebody who has not been told anything.
+    Drop(Index),
+    /// The same about the instant of its release, before anybody is polled.
+    DropAtTurn(Index, i64),
+    /// Gives slots back.
+    Leave(Index),
+    Check(u32),
+    Peek,
+    Change(Index, u32),
+    Reset,
+    Refund(u32),
+    Grant(u32),
+    Ban(u64),
+}
+
+/// What becomes of a future after its first poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It is polled whenever it is woken.
+    IsPolled,
+    /// It is kept, and never polled again.
+    IsForgotten,
+}
+
+/// How often what happens, against the other things.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mix {
+    /// The longest time that passes at once, in thousandths of what a unit takes.
+    pub(super) longest: u64,
+    pub(super) deadlines: bool,
+    pub(super) drops: bool,
+    pub(super) forgotten: bool,
+    pub(super) checks: bool,
+    pub(super) peeks: bool,
+    pub(super) changes: bool,
+    /// Resets, refunds, grants and bans.
+    pub(super) acts: bool,
+    pub(super) leaves: bool,
+}
+
+impl Mix {
+    /// They come, and nothing else happens.
+    pub(super) const ARRIVALS: Self = Self {
+        longest: 2_500,
+        deadlines: false,
+        drops: false,
+        forgotten: false,
+        checks: false,
+        peeks: false,
+        changes: false,
+        acts: false,
+        leaves: false,
+    };
+
+    pub(super) fn histories(self) -> impl Strategy<Value = History> {
+        let ending = match self.drops {
+            true => prop::sample::select(vec![Ending::Served, Ending::Dropped]).boxed(),
+            false => Just(Ending::Served).boxed(),
+        };
+        let ops = prop::collection::vec(self.op(), 1..60);
+        (ops, ending).prop_map(|(ops, ending)| History { ops, ending })
+    }
+
+    fn op(self) -> impl Strategy<Value = Op> {
+        let weight = |is_wanted: bool, weight: u32| if is_wanted { weight } else { 0 };
+        let index = any::<Index>;
+        let about = || prop::sample::select(vec![-1_i64, 0, 1]);
+        let cost = || prop_oneof![3 => Just(1_u32), 2 => 1_u32..=5];
+        let up_to = match self.deadlines {
+            true => prop::option::of(0_u64..12_000).boxed(),
+            false => Just(None).boxed(),
+        };
+        let then = match self.forgotten {
+            true => prop_oneof![3 => Just(Then::IsPolled), 1 => Just(Then::IsForgotten)].boxed(),
+            false => Just(Then::IsPolled).boxed(),
+        };
+        let wait = ([cost(), cost(), cost()], up_to, then);
+        let longest = self.longest;
+        let ops: Vec<(u32, BoxedStrategy<Op>)> = vec![
+            (8, wait.prop_map(|(costs, up_to, then)| Op::Wait { costs, up_to, then }).boxed()),
+            (4, (0..longest).prop_map(Op::Pass).boxed()),
+            (1, (index(), about()).prop_map(|(which, by)| Op::PassToTurn(which, by)).boxed()),
+            (weight(self.drops, 1), Just(Op::Unpolled).boxed()),
+            (weight(self.drops, 4), index().prop_map(Op::Drop).boxed()),
+            (weight(self.drops, 2), (index(), about()).prop_map(|(it, by)| Op::DropAtTurn(it, by)).boxed()),
+            (weight(self.leaves, 5), index().prop_map(Op::Leave).boxed()),
+            (weight(self.checks, 2), (1_u32..=5).prop_map(Op::Check).boxed()),
+            (
+                weight(self.changes, 2),
+                (index(), any::<u32>()).prop_map(|(it, to)| Op::Change(it, to)).boxed(),
+            ),
+            (weight(self.peeks, 2), Just(Op::Peek).boxed()),
+            (weight(self.acts, 1), Just(Op::Reset).boxed()),
+            (weight(self.acts, 1), (1_u32..4).prop_map(Op::Refund).boxed()),
+            (weight(self.acts, 1), (1_u32..4).prop_map(Op::Grant).boxed()),
+            (weight(self.acts, 1), (0_u64..8_000).prop_map(Op::Ban).boxed()),
+        ];
+        prop::strategy::Union::new_weighted(
+            ops.into_iter().filter(|(weight, _)| *weight > 0).collect::<Vec<_>>(),
+        )
+    }
+}
+
+impl Numbers {
+    pub(super) fn limit(self) -> Limit {
+        let nanos = Duration::from_nanos;
+        match self {
+            Self::Bucket { amount, period, burst } => {
+                TokenBucket::new(Rate::new(amount, nanos(period)).unwrap(), burst).unwrap().into()
+            }
+            Self::Window { limit, length, first_hit } => {
+                let align = if first_hit { Align::FirstHit } else { Align::Epoch };
+                FixedWindow::new(limit, nanos(length)).unwrap().with_align(align).into()
+            }
+            Self::Log { limit, window } => SlidingLog::new(limit, nanos(window)).unwrap().into(),
+            Self::Slots { limit, max_hold, queue } => {
+                Concurrency::new(limit, nanos(max_hold)).unwrap().with_queue(queue).into()
+            }
+        }
+    }
+
+    pub(super) fn meter(self) -> Meter {
+        Meter::new(match self {
+            Self::Bucket { amount, period, burst } => Kind::Bucket(Bucket::new(amount, period, burst)),
+            Self::Window { limit, length, first_hit } => Kind::Window(Window::new(limit, length, first_hit)),
+            Self::Log { limit, window } => Kind::Log(Log::new(limit, window)),
+            Self::Slots { limit, max_hold, .. } => Kind::Slots(Slots::new(limit, max_hold)),
+        })
+    }
+
+    /// How long a unit takes.
+    pub(super) fn unit(self) -> u64 {
+        match self {
+            Self::Bucket { amount, period, .. } => period / amount,
+            Self::Window { limit, length, .. } => length / u64::from(limit),
+            Self::Log { limit, window } => window / u64::from(limit),
+            Self::Slots { limit, max_hold, .. } => max_hold / u64::from(limit),
+        }
+    }
+
+    pub(super) fn most_waiting(self) -> usize {
+        match self {
+            Self::Slots { queue, .. } => queue as usize,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Others of the same kind, that give five units at least.
+    pub(super) fn varied(self, by: u32) -> Self {
+        let most = 5 + by % 8;
+        match self {
+            Self::Bucket { period, .. } => Self::Bucket {
+                amount: [1, 2, 3, 7, 10, 100, 1000][(by / 8 % 7) as usize],
+                period,
+                burst: most,
+            },
+            Self::Window { length, first_hit, .. } => Self::Window { limit: most, length, first_hit },
+            Self::Log { window, .. } => Self::Log { limit: most, window },
+            Self::Slots { max_hold, queue, .. } => Self::Slots { limit: most, max_hold, queue },
+        }
+    }
+}
+
+/// Token buckets of all rates, whose units mostly do not come on whole nanoseconds.
+pub(super) fn buckets(bursts: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
+    let second = 1_000_000_000_u64;
+    let rate = prop_oneof![
+        3 => prop::sample::select(vec![(1, second), (10, second), (100, second), (1_000, second)]),
+        2 => prop::sample::select(vec![(3, second), (7, second), (999, second), (13, 60 * second)]),
+        1 => (1_u64..2_000, 1_000_u64..5 * second),
+    ];
+    (rate, bursts).prop_map(|((amount, period), burst)| Numbers::Bucket { amount, period, burst })
+}
