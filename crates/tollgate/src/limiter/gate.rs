@@ -13,7 +13,7 @@ use crate::{
     },
     store::Edition,
     sync::{
-        Ordering::{Acquire, Relaxed},
+        Ordering::{Acquire, Relaxed, Release},
         Word,
     },
     time::Time,
@@ -117,7 +117,7 @@ impl<C: Clock> Limiter<C> {
         self.queues.serve(self, now);
         let step = self.numbers.step();
         let look = || (!step.turns().is_slots()).then(|| self.view());
-        match self.queues.goes_at(Bucket::Only.queue(), cost, now, look) {
+        match self.queues.goes_at(Bucket::Only.queue(), cost, now, look).filter(|_| cost > 0) {
             None => decide(cost, mode),
             Some(goes) => {
                 let in_so_long = goes.map(|goes| goes.pass_at(step.patience()).nanos_since(now));
@@ -128,14 +128,14 @@ impl<C: Clock> Limiter<C> {
 
     /// Books by the word alone, where nothing else decides and nobody is at it. `None` is not an answer: ask at rest.
     fn book_word(&self, cost: u32, up_to: u64, now: Time) -> Option<(Status, Taken)> {
-        let epoch = self.epoch.load(Acquire);
+        let (epoch, returned) = (self.epoch.load(Acquire), self.returned.load(Acquire));
         let (edition, narrow) = self.numbers.read();
         let word = Word(&self.hot.word);
         let value = word.glance()?;
         let narrow = narrow?;
         let (status, next) = narrow.ask(value, now, cost, Some(up_to)).ok()?;
         let trace = Trace::After(narrow.widen(next, self.birth));
-        let taken = Taken { units: cost, trace, epoch, ..Taken::default() };
+        let taken = Taken { units: cost, trace, epoch, returned, ..Taken::default() };
         if status.is_deny() || cost == 0 {
             return self.numbers.is_current(edition).then_some((status, taken));
         }
@@ -198,7 +198,7 @@ impl<C: Clock> Gate for Limiter<C> {
         let Some(toll) = order.tolls.first() else {
             return Asked::new(Few::Many(Vec::new()), Few::Many(Vec::new()), None, now);
         };
-        let (units, up_to) = (toll.units(), timing.patience(toll));
+        let (units, up_to) = (toll.units(), timing.patience(toll, self.numbers.step().turns()));
         let booked = match timing.mode {
             Mode::Charge => self.book_word(units, up_to, now),
             Mode::Peek | Mode::Release => None,
@@ -258,7 +258,15 @@ impl<C: Clock> Gate for Limiter<C> {
         let mut rest = self.rest();
         rest.granted = rest.granted.saturating_add(taken.granted);
         let given = self.with_state(&mut rest, self.clock.now(), |step, state, at| {
-            if self.is_of_now(taken) { step.give_back(state, at, taken, why) } else { 0 }
+            if !self.is_of_now(taken) {
+                return 0;
+            }
+            let returned = why.returned_later(taken, self.returned.load(Acquire));
+            let given = step.give_back(state, at, taken, returned);
+            // Under the mutex: nobody else writes it.
+            let returned = self.returned.load(Acquire).saturating_add(given.exactly);
+            self.returned.store(returned, Release);
+            given.units
         });
         taken.granted + given
     }

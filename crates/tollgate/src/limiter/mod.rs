@@ -54,6 +54,8 @@ pub struct Limiter<C = SystemClock> {
     rest: Mutex<Rest>,
     /// Counts resets and changes: what was taken before one is not given back after it.
     epoch: AtomicU64,
+    /// Counts what came back.
+    returned: AtomicU64,
     /// Who waits.
     queues: WaitQueues,
 }
@@ -113,6 +115,7 @@ impl<C: Clock> Limiter<C> {
                 next_permit: PermitId::FIRST,
             }),
             epoch: AtomicU64::new(0),
+            returned: AtomicU64::new(0),
             queues: WaitQueues::default(),
         }
     }
@@ -262,7 +265,7 @@ impl<C: Clock> Limiter<C> {
                 Err(again) => why = again,
             }
         }
-        if self.queues.any() && cost > 0 {
+        if self.queues.any() {
             return self.decide_behind_queue(cost, now, mode);
         }
         self.decide_locked(&mut self.rest(), cost, None, now, mode).0
@@ -296,7 +299,8 @@ impl<C: Clock> Limiter<C> {
             }
             (answer.status, taken)
         });
-        (taken.granted, taken.epoch) = (paid, self.epoch.load(Acquire));
+        (taken.granted, taken.epoch, taken.returned) =
+            (paid, self.epoch.load(Acquire), self.returned.load(Acquire));
         let left = if status.is_deny() { rest.granted } else { rest.granted - paid };
         status.add_remaining(left);
         if !status.is_deny() && cost > 0 && mode.charges() {

@@ -16,7 +16,7 @@
 //! when an initially short bucket has filled. The two words are the due point's 127 bits: 146 years of any rate, a full
 //! bucket of any size, and bookings beyond it fit.
 
-use super::{Answer, Ask, Moment, Words, narrow, taken::Unused};
+use super::{Answer, Ask, Moment, Words, narrow, taken::Returned};
 use crate::{
     decision::{Status, Verdict},
     rate::Rate,
@@ -101,24 +101,25 @@ impl Bucket {
     }
 
     /// Takes back what time has not earned since of a charge that was made, and left the bucket due at `after`; and how many
-    /// units that is.
+    /// units that is. Where so many credits were `returned` of what was charged later, less all that was
+    /// charged later.
     pub(crate) fn give_back(
         &self,
         words: Words,
         at: Moment,
         after: Words,
         units: u32,
-        why: Unused,
-    ) -> (Words, u32) {
+        returned: Option<u64>,
+    ) -> (Words, Returned) {
         let now = self.line(at);
         let (due, after) = (self.due(words, now), from_words(after));
-        let later = match why {
-            Unused::Cancelled => due.saturating_sub(after),
-            Unused::Settled => 0,
-        };
+        let later = returned.map_or(0, |returned| due.saturating_add(returned.into()).saturating_sub(after));
         let back = self.credits(units).saturating_sub(later).min(after.saturating_sub(now));
         let next = due.saturating_sub(back).max(now).max(self.unseen);
-        (to_words(next), ((due - next.min(due)) / u128::from(self.price)) as u32)
+        let (credits, price) = (due - next.min(due), u128::from(self.price));
+        let exactly = u64::try_from(credits).unwrap_or(u64::MAX);
+        let returned = Returned { units: (credits / price) as u32, exactly };
+        (to_words(next), returned)
     }
 
     /// Uses `units` whether they are there or not, as far as a booking can go.

@@ -15,6 +15,7 @@
 use super::{
     Moment, Words,
     smooth::{Smooth, Stored, write},
+    taken::Returned,
 };
 
 /// What one charge took, to be given back by [`Smooth::give_back`].
@@ -65,22 +66,20 @@ impl Smooth {
         Taken { micros: with.next.saturating_sub(without.next), permits: without.permits - with.permits }
     }
 
-    /// Of what a charge took that left `after` behind, what no later charge stands on: less the time that later ones moved,
-    /// and the same share of the permits; of a charge that moved no time, less the permits that later ones spent.
-    pub(crate) fn less_later(&self, taken: Taken, words: Words, after: Words, at: Moment) -> Taken {
+    /// What no later charge stands on of what a charge took that left `after` behind: all of it, or nothing. A charge of any
+    /// size passes once the bucket is even, so a part that came back could be followed by too much before a later turn.
+    pub(crate) fn unless_later(
+        &self,
+        taken: Taken,
+        words: Words,
+        after: Words,
+        at: Moment,
+        returned: u64,
+    ) -> Taken {
         let now = at.since_birth / 1_000;
         let (held, left) = (self.resync(self.read(words), now), self.resync(self.read(after), now));
-        let later = held.next.saturating_sub(left.next);
-        let spent = (left.permits - held.permits).max(0.0);
-        match (taken.micros, later) {
-            (0, 0) if spent > 0.0 => Taken { permits: (taken.permits - spent).max(0.0), ..taken },
-            (_, 0) => taken,
-            (0, _) => Taken { micros: 0, permits: 0.0 },
-            (micros, later) => {
-                let kept = micros.saturating_sub(later);
-                Taken { micros: kept, permits: taken.permits * (kept as f64 / micros as f64) }
-            }
-        }
+        let is_last = returned == 0 && held.next <= left.next && held.permits >= left.permits;
+        if is_last { taken } else { Taken { micros: 0, permits: 0.0 } }
     }
 
     /// How many of `units`, which took `all`, came back where `before` was turned into `after`.
@@ -91,7 +90,7 @@ impl Smooth {
         at: Moment,
         all: Taken,
         units: u32,
-    ) -> u32 {
+    ) -> Returned {
         let now = at.since_birth / 1_000;
         let (before, after) = (self.resync(self.read(before), now), self.read(after));
         let share = if all.micros > 0 {
@@ -99,9 +98,10 @@ impl Smooth {
         } else if all.permits > 0.0 {
             (after.permits - before.permits) / all.permits
         } else {
-            return 0;
+            return Returned::default();
         };
-        ((f64::from(units) * share) as u32).min(units)
+        let back = f64::from(units) * share;
+        Returned { units: (back as u32).min(units), exactly: (back.ceil() as u64).min(units.into()) }
     }
 
     /// Of what a charge took that left `after` behind, what it would not have taken had it cost `actual`.

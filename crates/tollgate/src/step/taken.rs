@@ -15,7 +15,7 @@
 //!
 //! A turn that is cancelled before it is due leaves those behind it where they are. So only that much of it comes back as
 //! nobody charged after it; then the bound holds over the times at which turns are due. Where it was the last, all of it
-//! comes back.
+//! comes back. Of a smooth limiter it is all or nothing.
 
 use super::{Answer, Ask, Moment, State, Step, Words, smooth};
 
@@ -29,6 +29,8 @@ pub struct Taken {
     pub(crate) trace: Trace,
     /// Between which resets and changes.
     pub(crate) epoch: u64,
+    /// How much had come back there, as counted when the charge was made.
+    pub(crate) returned: u64,
 }
 
 /// Why units come back that were charged.
@@ -39,6 +41,31 @@ pub enum Unused {
     Cancelled,
     /// They turned out not to be needed.
     Settled,
+}
+
+impl Unused {
+    /// Where less comes back for what was charged later: how much of others has come back since the charge, and no longer
+    /// shows in the state.
+    pub(crate) fn returned_later(self, taken: &Taken, returned: u64) -> Option<u64> {
+        // A count that has come to its end no longer tells.
+        let since = if returned == u64::MAX { returned } else { returned - taken.returned.min(returned) };
+        (self == Self::Cancelled).then_some(since)
+    }
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Returned {
+    /// Whole units.
+    pub(crate) units: u32,
+    /// All of it, in the step's own measure: credits of a bucket, units of others, a part of one counted as one.
+    pub(crate) exactly: u64,
+}
+
+impl Returned {
+    pub(crate) const fn whole(units: u32) -> Self {
+        Self { units, exactly: units as u64 }
+    }
 }
 
 /// What the charge left behind.
@@ -75,28 +102,35 @@ impl Step {
         Taken { units: ask.cost, trace, ..Taken::default() }
     }
 
-    /// Gives back what is still there of what a charge took. How many units came back.
-    pub(crate) fn give_back(&self, state: &mut State, at: Moment, taken: &Taken, why: Unused) -> u32 {
+    /// Gives back what is still there of what a charge took; where so much of what was charged later has come back, less
+    /// what was charged later.
+    pub(crate) fn give_back(
+        &self,
+        state: &mut State,
+        at: Moment,
+        taken: &Taken,
+        returned: Option<u64>,
+    ) -> Returned {
         match (self, taken.trace, state) {
             (Self::Log(it), Trace::After([time, _]), State::Events(events)) => {
-                it.give_back(events, at, time, taken.units)
+                Returned::whole(it.give_back(events, at, time, taken.units))
             }
             (Self::Smooth(_, it), Trace::Smooth(all, after, cost), State::Words(words)) => {
                 let part = it.part_of(all, after, cost.saturating_sub(taken.units));
                 let there = it.still_there(part, after, at);
-                let there = match why {
-                    Unused::Cancelled => it.less_later(there, *words, after, at),
-                    Unused::Settled => there,
+                let there = match returned {
+                    Some(returned) => it.unless_later(there, *words, after, at, returned),
+                    None => there,
                 };
                 let before = std::mem::replace(words, it.give_back(*words, at, there));
                 it.units_between(before, *words, at, part, taken.units)
             }
             (_, Trace::After(after), State::Words(words)) => {
-                let (next, units) = self.give_back_words(*words, at, after, taken.units, why);
+                let (next, back) = self.give_back_words(*words, at, after, taken.units, returned);
                 *words = next;
-                units
+                back
             }
-            _ => 0,
+            _ => Returned::default(),
         }
     }
 
@@ -106,14 +140,14 @@ impl Step {
         at: Moment,
         after: Words,
         units: u32,
-        why: Unused,
-    ) -> (Words, u32) {
+        returned: Option<u64>,
+    ) -> (Words, Returned) {
         match self {
-            Self::Bucket(_, it) => it.give_back(words, at, after, units, why),
-            Self::Interval(it) => it.give_back(words, at, after, units, why),
+            Self::Bucket(_, it) => it.give_back(words, at, after, units, returned),
+            Self::Interval(it) => it.give_back(words, at, after, units, returned),
             Self::FixedWindow(it) => it.give_back(words, at, after, units),
             Self::SlidingCounter(it) => it.give_back(words, at, after, units),
-            Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => (words, 0),
+            Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => (words, Returned::default()),
         }
     }
 

@@ -184,7 +184,8 @@ impl<C: Clock> MemoryStore<C> {
     fn parts<'o>(&self, order: &'o Order, timing: Timing) -> Result<Vec<Part<'o>>, StoreError> {
         let part = |toll: &'o Toll| {
             let (entry, print) = self.bucket(&toll.bucket).ok_or(StoreError::UnknownLimit)?;
-            Ok(Part { entry, print, cost: toll.cost, up_to: Some(timing.patience(toll)) })
+            let up_to = timing.patience(toll, entry.numbers.step().turns());
+            Ok(Part { entry, print, cost: toll.cost, up_to: Some(up_to) })
         };
         order.tolls.iter().map(part).collect()
     }
@@ -294,8 +295,13 @@ impl<C: Clock> Gate for MemoryStore<C> {
             });
         }
         let given = self.update_bucket(bucket, |step, state, at| {
-            let is_there = self.epoch(entry, &print) == taken.epoch;
-            if is_there { step.give_back(state, at, taken, why) } else { 0 }
+            if self.epoch(entry, &print) != taken.epoch {
+                return 0;
+            }
+            let returned = why.returned_later(taken, self.returned.of(print.meta()));
+            let given = step.give_back(state, at, taken, returned);
+            self.returned.add(print.meta(), given.exactly);
+            given.units
         });
         taken.granted + given.unwrap_or(0)
     }

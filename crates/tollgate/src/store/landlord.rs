@@ -66,7 +66,7 @@ impl<C: Clock> Landlord for Owner<'_, C> {
         if life != Life::Idle {
             self.store.evicted.fetch_add(1, Relaxed);
             // Should the key come back, its bucket is a fresh one: what was taken from the old one is not in it.
-            self.store.epochs.end(meta);
+            self.store.epochs.add(meta, 1);
         }
         if words[1] != 0 && entry.is_some_and(|entry| entry.numbers.step().is_boxed()) {
             self.store.arena.drop_state(words[1]);

@@ -5,8 +5,8 @@
 use super::{
     arena::Arena,
     entry::{Entry, Tables},
-    epochs::Epochs,
     extras::Extras,
+    key_counts::KeyCounts,
     table::{NOBODY, Print},
 };
 use crate::{
@@ -54,7 +54,10 @@ pub struct MemoryStore<C = SystemClock> {
     pub(super) limits: ArcSwap<Vec<Option<Arc<Entry>>>>,
     changing: Mutex<u64>,
     permits: AtomicU64,
-    pub(super) epochs: Epochs,
+    /// How often what a key had used came to an end.
+    pub(super) epochs: KeyCounts,
+    /// How many units came back to a key.
+    pub(super) returned: KeyCounts,
     /// Who waits.
     pub(super) queues: WaitQueues,
     pub(crate) cells: CellTable,
@@ -203,7 +206,8 @@ impl<C: Clock> MemoryStore<C> {
             limits: ArcSwap::from_pointee(vec![None]),
             changing: Mutex::new(0),
             permits: AtomicU64::new(first_permit()),
-            epochs: Epochs::default(),
+            epochs: KeyCounts::default(),
+            returned: KeyCounts::default(),
             queues: WaitQueues::default(),
             cells: CellTable::new(bounds.max_keys),
             evicted: AtomicU64::new(0),

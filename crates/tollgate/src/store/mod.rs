@@ -3,9 +3,9 @@
 mod arena;
 mod change;
 mod entry;
-mod epochs;
 mod extras;
 mod gate;
+mod key_counts;
 mod landlord;
 mod memory;
 mod numbers;

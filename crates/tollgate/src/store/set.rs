@@ -217,8 +217,9 @@ impl<C: Clock> MemoryStore<C> {
                             permit.unwrap_or(PermitId::FIRST),
                         );
                     }
-                    (told.taken.granted, told.taken.epoch) =
-                        (told.granted, self.epoch(part.entry, &part.print));
+                    told.taken.granted = told.granted;
+                    told.taken.epoch = self.epoch(part.entry, &part.print);
+                    told.taken.returned = self.returned.of(part.print.meta());
                     if told.granted > 0
                         && let Some(given) = &mut given
                     {

@@ -150,6 +150,7 @@ impl<C: Clock> MemoryStore<C> {
         let mut backoff = Backoff::default();
         loop {
             let epoch = self.epoch(entry, &part.print);
+            let returned = self.returned.of(part.print.meta());
             let (edition, narrow) = entry.numbers.read();
             let narrow = narrow.filter(|_| !entry.extras.any() && !entry.has_heirs())?;
             let slot = entry.tables.narrow().locate(&part.print)?;
@@ -171,7 +172,7 @@ impl<C: Clock> MemoryStore<C> {
                 entry.remember(now);
             }
             let trace = Trace::After(narrow.widen(next, entry.birth));
-            return Some((status, Taken { units, trace, epoch, granted: 0 }));
+            return Some((status, Taken { units, trace, epoch, returned, granted: 0 }));
         }
     }
 

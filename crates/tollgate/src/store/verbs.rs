@@ -44,7 +44,7 @@ impl<C: Clock> MemoryStore<C> {
         let meta = self.print(limit.entry(), key).meta();
         self.update(limit, key, |step, state, _| {
             *state = step.unseen();
-            self.epochs.end(meta);
+            self.epochs.add(meta, 1);
         })?;
         Ok(())
     }

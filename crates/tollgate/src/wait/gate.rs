@@ -108,9 +108,12 @@ impl Timing {
         Self { at, waited: 0, left: up_to, mode: Mode::Charge }
     }
 
-    /// Nanoseconds that a toll may still wait.
-    pub(crate) fn patience(&self, toll: &Toll) -> u64 {
-        toll.patience(self.waited, self.left)
+    /// Nanoseconds that a toll may still wait once it is charged.
+    pub(crate) fn patience(&self, toll: &Toll, turns: Turns) -> u64 {
+        match (self.mode, turns) {
+            (Mode::Release, Turns::Booked) => 0,
+            _ => toll.patience(self.waited, self.left),
+        }
     }
 }
 
@@ -224,11 +227,11 @@ impl AnyGate<'_> {
 }
 
 /// As [`change`], at the buckets of several tolls.
-pub(super) fn change_all<R>(gate: &dyn Gate, tolls: &[Toll], act: impl FnOnce() -> R) -> R {
+pub(super) fn change_all<R>(gate: &dyn Gate, tolls: &[Toll], effect: Effect, act: impl FnOnce() -> R) -> R {
     gate.queues().serve(gate, gate.now());
     let result = act();
     let now = gate.now();
-    tolls.iter().for_each(|toll| gate.queues().touch(gate, toll.bucket.queue(), now, Effect::Unknown));
+    tolls.iter().for_each(|toll| gate.queues().touch(gate, toll.bucket.queue(), now, effect));
     result
 }
 

@@ -23,6 +23,8 @@ pub(super) struct WaitQueue {
     /// When its head is looked at again, which is in the agenda.
     pub(super) looks_at: Option<Time>,
     forecast: Option<Forecast>,
+    /// Whether some may go earlier than was expected when they came.
+    has_moved_up: bool,
 }
 
 struct Forecast {
@@ -37,11 +39,7 @@ impl WaitQueue {
         self.waiting.first_key_value().map(|(ticket, _)| *ticket)
     }
 
-    /// The one behind the head.
-    pub(super) fn second(&self) -> Option<Ticket> {
-        self.waiting.keys().nth(1).copied()
-    }
-
+    /// Everybody, in the order of arrival.
     pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
         self.waiting.keys().copied()
     }
@@ -70,17 +68,23 @@ impl WaitQueue {
 
     /// Removes a waiter that gave up, or went to another queue.
     pub(super) fn remove_unserved(&mut self, ticket: Ticket) {
-        if let Some(units) = self.waiting.remove(&ticket)
-            && let Some(forecast) = &mut self.forecast
-        {
+        let Some(units) = self.waiting.remove(&ticket) else { return };
+        self.has_moved_up = true;
+        if let Some(forecast) = &mut self.forecast {
             forecast.view.refund(units);
             forecast.gave_up = true;
         }
     }
 
+    /// Whether some may go earlier than was expected when they came.
+    pub(super) fn has_moved_up(&self) -> bool {
+        self.has_moved_up
+    }
+
     /// Something happened at the bucket that was not foreseen.
     pub(super) fn forget_forecast(&mut self) {
         self.forecast = None;
+        self.has_moved_up = true;
     }
 
     /// When a charge could go that comes now, behind everybody in the queue. `look` shows the bucket as it is.
@@ -119,6 +123,18 @@ impl WaitQueue {
         .map(|goes| goes.start)
     }
 
+    /// Everybody, in the order of arrival, and when they go.
+    pub(super) fn turns(
+        &self,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+    ) -> impl Iterator<Item = (Ticket, Option<Time>)> {
+        let mut view = look();
+        self.waiting
+            .iter()
+            .map(move |(ticket, units)| (*ticket, view.as_mut().and_then(|view| view.serve(*units, now))))
+    }
+
     /// When a charge could go behind those who came before it.
     pub(super) fn expected_at(
         &mut self,
@@ -137,23 +153,23 @@ impl WaitQueue {
         view.goes(units, now).map(|goes| goes.start)
     }
 
-    /// When each waiter is expected to go, as far as is known; those that `is_late` says will not go are left out of it.
-    pub(super) fn late(
+    /// Those who wait in vain: for whom `is_late` holds of when they would go, or who ask for more than the limit ever gives.
+    pub(super) fn hopeless(
         &self,
         now: Time,
         look: impl FnOnce() -> Option<View>,
-        mut is_late: impl FnMut(Ticket, Time) -> bool,
-    ) -> Vec<(Ticket, Time)> {
-        let mut late = Vec::new();
-        let Some(mut view) = look() else { return late };
+        is_late: impl Fn(Ticket, Time) -> bool,
+    ) -> Vec<(Ticket, Option<Time>)> {
+        let mut hopeless = Vec::new();
+        let Some(mut view) = look() else { return hopeless };
         for (ticket, units) in &self.waiting {
-            let Some(goes) = view.goes(*units, now) else { break };
-            if is_late(*ticket, goes.start) {
-                late.push((*ticket, goes.start));
-            } else if view.serve(*units, now).is_none() {
-                break;
+            let start = view.goes(*units, now).map(|goes| goes.start);
+            if start.is_none_or(|start| is_late(*ticket, start)) {
+                hopeless.push((*ticket, start));
+            } else {
+                view.serve(*units, now);
             }
         }
-        late
+        hopeless
     }
 }

@@ -23,7 +23,7 @@
 use super::{
     forecast::{Goes, View},
     gate::{self, Asked, Booked, Denied, Gate, Timing},
-    order::Order,
+    order::{Bucket, Order},
     queue::{Ticket, WaitQueue},
     refused::{Ending, Reason, Refused},
 };
@@ -240,12 +240,9 @@ impl Waiter {
         self.stands_at.iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
     }
 
-    /// Whether it looks at its queue by then without being woken.
-    fn looks_by(&self, at: Time) -> bool {
-        match self.alarm {
-            Alarm::Set(alarm) => alarm.is_some_and(|alarm| alarm <= at),
-            Alarm::Told => true,
-        }
+    /// The bucket of a queue in which it stands.
+    fn bucket_of(&self, id: QueueId) -> Option<&Bucket> {
+        self.order.tolls.iter().map(|toll| &toll.bucket).find(|bucket| bucket.queue() == id)
     }
 
     /// Wakes it, to look at the time.
@@ -328,7 +325,10 @@ impl Serving<'_> {
         self.register(gate, &waiter.order);
         let mut next = None;
         let outcome = match self.held_up(ticket, &waiter) {
-            Some(toll) => self.admit(gate, ticket, &waiter, toll, now),
+            Some(toll) => match Self::never(gate, &waiter.order) {
+                Some(refused) => Err(Ending::Refused(refused)),
+                None => self.admit(gate, ticket, &waiter, toll, now),
+            },
             None => match gate.ask(&waiter.order, Timing::release(now, began, up_to)) {
                 Asked::Granted(booked) => {
                     self.unregister(gate, &waiter.order);
@@ -352,7 +352,7 @@ impl Serving<'_> {
                 self.stand(gate, ticket, toll, now);
                 if next.is_some() {
                     // It has just been asked for.
-                    self.plan(id, next);
+                    self.plan(gate, id, now, next);
                 }
                 self.serve(gate, now);
                 match self.find(gate, ticket, now, waker) {
@@ -452,16 +452,19 @@ impl Serving<'_> {
             return;
         }
         self.serve(gate, now);
-        for (ticket, toll, start) in self.late(gate, id, now) {
-            if let Some(waiter) = self.inner.waiters.get(&ticket) {
-                let ending = waiter.refused(toll, Ok(start), gate.peek(&waiter.order));
-                self.end(gate, ticket, ending, now);
-            }
+        for (ticket, toll, start) in self.hopeless(gate, id, now) {
+            let Some(waiter) = self.inner.waiters.get(&ticket) else { continue };
+            let statuses = gate.peek(&waiter.order);
+            let ending = match start {
+                Some(start) => waiter.refused(toll, Ok(start), statuses),
+                None => Ending::Refused(Refused::never(&waiter.order, Denied { statuses, by: toll })),
+            };
+            self.end(gate, ticket, ending, now);
         }
     }
 
-    /// Those of a queue who can no longer be in time, at which of their tolls, and when they would go.
-    fn late(&self, gate: &dyn Gate, id: QueueId, now: Time) -> Vec<(Ticket, usize, Time)> {
+    /// Those of a queue who wait in vain, at which of their tolls, and when they would go.
+    fn hopeless(&self, gate: &dyn Gate, id: QueueId, now: Time) -> Vec<(Ticket, usize, Option<Time>)> {
         let Inner { queues, waiters, .. } = &*self.inner;
         let Some(queue) = queues.get(&id) else { return Vec::new() };
         let here = |ticket| {
@@ -469,18 +472,25 @@ impl Serving<'_> {
             let toll = waiter.stands_at.iter().find(|toll| waiter.order.queue(**toll) == id)?;
             Some((waiter, *toll))
         };
-        let deadline = |ticket| here(ticket).and_then(|(waiter, toll)| waiter.deadline(toll));
-        if !queue.tickets().any(|ticket| deadline(ticket).is_some()) {
-            return Vec::new();
-        }
         let Some((waiter, toll)) = queue.head().and_then(here) else { return Vec::new() };
         let bucket = &waiter.order.tolls[toll].bucket;
         if gate.turns(bucket).is_slots() {
             return Vec::new();
         }
+        let deadline = |ticket| here(ticket).and_then(|(waiter, toll)| waiter.deadline(toll));
         let is_late = |ticket, start| deadline(ticket).is_some_and(|by| start > by);
-        let late = queue.late(now, || gate.look(bucket), is_late);
-        late.into_iter().filter_map(|(ticket, start)| Some((ticket, here(ticket)?.1, start))).collect()
+        let hopeless = queue.hopeless(now, || gate.look(bucket), is_late);
+        hopeless.into_iter().filter_map(|(ticket, start)| Some((ticket, here(ticket)?.1, start))).collect()
+    }
+
+    /// That an order asks for more than a limit ever gives, where it does. No limit gives less than one unit.
+    fn never(gate: &dyn Gate, order: &Order) -> Option<Refused> {
+        if order.tolls.iter().all(|toll| toll.cost <= 1) {
+            return None;
+        }
+        let statuses = gate.peek(order);
+        let by = statuses.iter().position(|status| status.in_nanos() == Verdict::Never)?;
+        Some(Refused::never(order, Denied { statuses, by }))
     }
 
     /// Whether a newcomer is let in at a toll's queue; comes with the toll, and when its turn is expected.
@@ -565,7 +575,7 @@ impl Serving<'_> {
                 match self.judge(gate, waiter, denied, at) {
                     Err(ending) => self.end(gate, ticket, ending, at),
                     Ok(_) if !stands_there => self.go_to(gate, ticket, by, at),
-                    Ok(next) => self.plan(id, next),
+                    Ok(next) => self.plan(gate, id, at, next),
                 }
             }
         }
@@ -638,10 +648,7 @@ impl Serving<'_> {
                     waiter.expected = expected;
                     waiter.moves = MOVES.min(moves + 1);
                     // It sleeps for a queue that it has left.
-                    let alarm = expected.unwrap_or(at);
-                    if !waiter.looks_by(alarm) {
-                        waiter.tell(&mut self.inner.effects);
-                    }
+                    waiter.tell(&mut self.inner.effects);
                 }
                 self.stand(gate, ticket, toll, at);
             }
@@ -672,8 +679,7 @@ impl Serving<'_> {
         self.inner.unclaimed.pop_front();
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         let Fate::Released(booked) = &waiter.fate else { return };
-        let queues: Vec<QueueId> =
-            gate::held(gate, &waiter.order.tolls, booked).map(super::Bucket::queue).collect();
+        let queues: Vec<QueueId> = gate::held(gate, &waiter.order.tolls, booked).map(Bucket::queue).collect();
         let queues_of = &self.inner.queues;
         if !queues.iter().any(|id| queues_of.get(id).is_some_and(|it| !it.is_empty())) {
             return self.inner.unclaimed.push_back((at + GRACE, ticket));
@@ -699,12 +705,13 @@ impl Serving<'_> {
         for toll in &*stood_at {
             let id = self.inner.waiters[&ticket].order.queue(*toll);
             let Some(queue) = self.inner.queues.get_mut(&id) else { continue };
-            let was_head = queue.head() == Some(ticket);
+            // The second looks after the head.
+            let was_near = queue.tickets().take(2).any(|near| near == ticket);
             match leaving {
                 Leaving::Released => queue.remove_released(ticket),
                 Leaving::Unserved => queue.remove_unserved(ticket),
             }
-            if was_head {
+            if was_near {
                 self.look_again(id, at);
             }
         }
@@ -720,23 +727,37 @@ impl Serving<'_> {
         agenda.insert((at, id));
     }
 
-    /// Looks at the head of a queue at that time, which is to come; somebody sleeps until then.
-    fn plan(&mut self, id: QueueId, at: Option<Time>) {
+    /// Looks at the head of a queue at that time, which is to come. The head sleeps until then, or is woken to see to that;
+    /// and should it not be polled any more, the next one sees to its own turn.
+    fn plan(&mut self, gate: &dyn Gate, id: QueueId, now: Time, at: Option<Time>) {
         let Some(at) = at else { return };
         self.look_again(id, at);
         let Inner { queues, waiters, effects, .. } = &mut *self.inner;
         let Some(queue) = queues.get(&id) else { return };
-        let Some(head) = queue.head().and_then(|head| waiters.get_mut(&head)) else { return };
-        if head.looks_by(at) {
+        let Some(head) = queue.head().and_then(|head| waiters.get(&head)) else { return };
+        if !queue.has_moved_up() && head.alarm.is_set_by(at) {
+            // Everybody sleeps until their own turn.
             return;
         }
-        head.tell(effects);
-        // Should it not be polled, the next one looks after it.
-        let at = at + GRACE;
-        if let Some(second) = queue.second().and_then(|second| waiters.get_mut(&second))
-            && !second.looks_by(at)
-        {
-            second.tell(effects);
+        let bucket = head.bucket_of(id).cloned();
+        let look = || bucket.filter(|bucket| !gate.turns(bucket).is_slots()).and_then(|it| gate.look(&it));
+        let mut told = 0;
+        for (place, (ticket, turn)) in queue.turns(now, look).enumerate() {
+            let by = if place == 0 { at } else { turn.unwrap_or(at + GRACE) };
+            let Some(waiter) = waiters.get_mut(&ticket) else { return };
+            match waiter.alarm {
+                // Told before, it may not be polled any more.
+                Alarm::Told => {}
+                Alarm::Set(_) if waiter.alarm.is_set_by(by) && place > 0 => return,
+                Alarm::Set(_) if waiter.alarm.is_set_by(by) => {}
+                Alarm::Set(_) => {
+                    waiter.tell(effects);
+                    told += 1;
+                }
+            }
+            if told == 2 {
+                return;
+            }
         }
     }
 
@@ -746,22 +767,29 @@ impl Serving<'_> {
         let mut until = waiter.ends().map(|(at, _)| at);
         for toll in waiter.stands_at.iter() {
             let Some(queue) = self.inner.queues.get(&waiter.order.queue(*toll)) else { continue };
-            let looks_at = match queue.head() {
-                Some(head) if head == ticket => queue.looks_at,
-                Some(head) if queue.second() == Some(ticket) && self.is_told(head) => {
-                    queue.looks_at.map(|at| at + GRACE)
-                }
-                _ => None,
-            };
-            let own = match gate.turns(&waiter.order.tolls[*toll].bucket) {
+            let is_head = queue.head() == Some(ticket);
+            // Those in front may not be polled any more; or this is the next one, see `plan`.
+            let mut ahead = queue.tickets().take_while(|ahead| *ahead != ticket).enumerate();
+            let is_near = ahead.all(|(place, ahead)| place == 0 || self.is_told(ahead));
+            let bucket = &waiter.order.tolls[*toll].bucket;
+            let looks_at = queue.looks_at.filter(|_| is_head);
+            let own = match gate.turns(bucket) {
+                _ if looks_at.is_some() => None,
+                Turns::Slots { .. } if is_near => queue.looks_at.map(|at| at + GRACE),
                 Turns::Slots { max_hold, .. } => Some(now + max_hold),
-                _ => match waiter.expected {
-                    Some(expected) if expected > now => Some(expected),
-                    // Later than expected: ever more rarely.
-                    _ => Some(now + GRACE.max((now - waiter.began) / 4)),
-                },
+                _ if is_near && queue.has_moved_up() => {
+                    let mut turns = queue.turns(now, || gate.look(bucket));
+                    turns.find(|(of, _)| *of == ticket).and_then(|(_, turn)| turn)
+                }
+                _ => waiter.expected,
             };
-            let own = if queue.head() == Some(ticket) && looks_at.is_some() { None } else { own };
+            // Later than expected, it looks ever more rarely.
+            let later = || now + GRACE.max((now - waiter.began) / 4);
+            let own = if looks_at.is_some() {
+                None
+            } else {
+                Some(own.filter(|at| *at > now).unwrap_or_else(later))
+            };
             until = [until, looks_at, own].into_iter().flatten().min();
         }
         until
@@ -802,6 +830,13 @@ impl Serving<'_> {
     fn unregister_at(count: &AtomicU64, gate: &dyn Gate, order: &Order) {
         count.fetch_sub(1, Ordering::AcqRel);
         order.tolls.iter().for_each(|toll| gate.remove_waiter(&toll.bucket));
+    }
+}
+
+impl Alarm {
+    /// Whether it goes off by then.
+    fn is_set_by(self, at: Time) -> bool {
+        matches!(self, Self::Set(Some(alarm)) if alarm <= at)
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     order::{Order, Toll},
     passed::Passed,
     permit::Permit,
+    queues::Effect,
     refused::{Ending, Reason, Refused},
 };
 use crate::{
@@ -166,7 +167,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
             };
             tolls.iter().zip(booked.taken.iter()).enumerate().map(settle).collect()
         };
-        self.order.of_charges(gate::change_all(gate, tolls, settle))
+        self.order.of_charges(gate::change_all(gate, tolls, Effect::Unknown, settle))
     }
 
     /// Lets the turn stand whatever becomes of this. Slots that it entered stay held as well, by the permit that is
@@ -179,7 +180,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
         let (gate, tolls) = (self.at.gate(), &self.order.tolls);
         if let Some(booked) = self.booked.as_ref().filter(|booked| booked.permit.is_some()) {
-            gate::change_all(gate, tolls, || gate::leave_slots(gate, tolls, booked));
+            gate::change_all(gate, tolls, Effect::MoreRoom, || gate::leave_slots(gate, tolls, booked));
         }
         Passed::new(self.booked.take(), waited)
     }
@@ -210,10 +211,10 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         let (gate, tolls) = (self.at.gate(), &self.order.tolls);
         if booked.due > gate.now() {
             let give_back = || gate::give_back(gate, tolls, &booked, Unused::Cancelled);
-            return self.order.of_charges(gate::change_all(gate, tolls, give_back));
+            return self.order.of_charges(gate::change_all(gate, tolls, Effect::MoreRoom, give_back));
         }
         // What was charged is spent. Slots are held, not spent.
-        gate::change_all(gate, tolls, || gate::leave_slots(gate, tolls, &booked));
+        gate::change_all(gate, tolls, Effect::MoreRoom, || gate::leave_slots(gate, tolls, &booked));
         let slots = |(toll, taken): (&Toll, &Taken)| {
             if gate.turns(&toll.bucket).is_slots() { taken.units } else { 0 }
         };

@@ -5,7 +5,7 @@ use super::{
     gate::{self, Asked, At, Booked, Gate, Timing, WaitAt},
     order::Order,
     queue::Ticket,
-    queues::{Arrival, Found},
+    queues::{Arrival, Effect, Found},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
 };
@@ -155,7 +155,9 @@ impl<'a, T: WaitAt> Waiting<'a, T> {
             if !gate::renew(gate, &self.order.tolls, booked) {
                 // Its slots ran out while nobody polled it: back to the beginning, a few times.
                 let tolls = &self.order.tolls;
-                gate::change_all(gate, tolls, || gate::give_back(gate, tolls, booked, Unused::Settled));
+                gate::change_all(gate, tolls, Effect::MoreRoom, || {
+                    gate::give_back(gate, tolls, booked, Unused::Settled)
+                });
                 self.stage = Stage::Fresh;
                 self.restarts += 1;
                 return (self.restarts > RESTARTS).then(|| self.refuse_lost());
@@ -205,7 +207,7 @@ impl<T: WaitAt> Drop for Waiting<'_, T> {
             Stage::Queued(ticket) => self.gate().queues().leave(self.gate(), *ticket),
             Stage::Delayed(booked, _) => {
                 let (gate, tolls) = (self.gate(), &self.order.tolls);
-                gate::change_all(gate, tolls, || gate::leave_slots(gate, tolls, booked));
+                gate::change_all(gate, tolls, Effect::MoreRoom, || gate::leave_slots(gate, tolls, booked));
             }
         }
     }

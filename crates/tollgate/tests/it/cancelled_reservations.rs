@@ -198,5 +198,5 @@ fn a_set_says_what_came_back_of_every_charge() {
     assert_eq!(back, [1, 3]);
     clock.advance(100 * SECOND);
     assert_eq!(store.reserve(&set, SECOND).unwrap().cancel(), [0, 0], "due at once, and spent");
-    assert_eq!(store.reserve(&[], SECOND).unwrap().cancel(), []);
+    assert_eq!(store.reserve(&[], SECOND).unwrap().cancel(), Vec::<u32>::new());
 }

@@ -4,6 +4,7 @@
 mod booking;
 mod bounds;
 mod by_hand;
+mod cancelled_reservations;
 mod cancelled_turns;
 mod cells;
 mod changes;

@@ -15,6 +15,8 @@ struct Paper {
     due: u64,
     price: u64,
     burst: u64,
+    /// How much came back.
+    returned: u64,
 }
 
 impl Paper {
@@ -39,19 +41,20 @@ impl Paper {
     }
 
     /// What time has paid for since is not given back. How many whole units come back.
-    fn give_back(&mut self, now: u64, cost: u64, after: u64) -> u64 {
-        self.take_off(now, cost * self.price, after)
+    fn give_back(&mut self, now: u64, cost: u64, turn: Ahead) -> u64 {
+        self.take_off(now, cost * self.price, turn.after)
     }
 
-    /// As many units less as were charged later.
-    fn cancel(&mut self, now: u64, cost: u64, after: u64) -> u64 {
-        let later = self.due.max(now).saturating_sub(after);
-        self.take_off(now, (cost * self.price).saturating_sub(later), after)
+    /// As much less as was charged later, be it still there or not.
+    fn cancel(&mut self, now: u64, cost: u64, turn: Ahead) -> u64 {
+        let later = (self.due.max(now) + self.returned - turn.returned).saturating_sub(turn.after);
+        self.take_off(now, (cost * self.price).saturating_sub(later), turn.after)
     }
 
     fn take_off(&mut self, now: u64, credits: u64, after: u64) -> u64 {
         let due = self.due.max(now);
         self.due = (due - credits.min(after.saturating_sub(now)).min(due)).max(now);
+        self.returned += due - self.due;
         (due - self.due) / self.price
     }
 }
@@ -96,6 +99,8 @@ struct Ahead {
     cost: u64,
     start: u64,
     after: u64,
+    /// How much had come back by then.
+    returned: u64,
 }
 
 proptest! {
@@ -112,7 +117,7 @@ proptest! {
         let limit = TokenBucket::new(Rate::per_second(per_second).unwrap(), burst).unwrap();
         let limiter = Limiter::with_clock(limit, clock.clone());
         let price = 1_000_000_000 / u64::from(per_second);
-        let mut paper = Paper { due: 0, price, burst: burst.into() };
+        let mut paper = Paper { due: 0, price, burst: burst.into(), returned: 0 };
         let mut tasks: Tasks<'_, Result<Passed, Refused>> = Tasks::on(&clock);
         let mut waiting: BTreeMap<usize, u64> = BTreeMap::new();
         let mut turns: Vec<(Reservation<'_, Limiter<ManualClock>>, Ahead)> = Vec::new();
@@ -192,12 +197,13 @@ proptest! {
                     if let Ok(turn) = booked {
                         prop_assert_eq!(turn.due().as_nanos(), start);
                         paper.charge(now, cost.into());
-                        turns.push((turn, Ahead { cost: cost.into(), start, after: paper.due }));
+                        let (after, returned) = (paper.due, paper.returned);
+                        turns.push((turn, Ahead { cost: cost.into(), start, after, returned }));
                     }
                 }
                 Call::Drop(which) if !turns.is_empty() && waiting.is_empty() => {
                     let (turn, ahead) = turns.swap_remove(which.index(turns.len()));
-                    let back = if ahead.start > now { paper.cancel(now, ahead.cost, ahead.after) } else { 0 };
+                    let back = if ahead.start > now { paper.cancel(now, ahead.cost, ahead) } else { 0 };
                     prop_assert_eq!(u64::from(turn.cancel()), back);
                 }
                 Call::Keep(which) if !turns.is_empty() => {
@@ -210,8 +216,8 @@ proptest! {
                     let actual = u64::from(actual);
                     let less = ahead.cost.saturating_sub(actual);
                     let back = match ahead.start > now {
-                        true => paper.cancel(now, less, ahead.after),
-                        false => paper.give_back(now, less, ahead.after),
+                        true => paper.cancel(now, less, ahead),
+                        false => paper.give_back(now, less, ahead),
                     };
                     prop_assert_eq!(u64::from(returned), back);
                     if actual > ahead.cost {

@@ -22,6 +22,8 @@ use tollgate::{Clock, Decision, ManualClock, Permit, Reason, Retry, Time};
 pub(super) enum Steps {
     /// It stops wherever somebody wakes.
     Fine,
+    /// As `Fine`, and somebody may be polled later than it was released.
+    Lenient,
     /// It leaps over any number of releases, as if timers were late by as much.
     Coarse,
 }
@@ -173,7 +175,7 @@ impl<'a> Drive<'a> {
 
     fn pass_to(&mut self, to: u64) {
         match self.steps {
-            Steps::Fine => self.tasks.pass(Duration::from_nanos(to - self.now())),
+            Steps::Fine | Steps::Lenient => self.tasks.pass(Duration::from_nanos(to - self.now())),
             Steps::Coarse => {
                 self.leap_to(to);
                 self.tasks.run();
@@ -259,17 +261,16 @@ impl<'a> Drive<'a> {
                 )));
             };
             self.judge(task, outcome, end)?;
-            prop_assert_eq!(
-                at.as_nanos(),
-                self.polled_at(end.at()),
-                "waiter {} was told then, of {:?}",
-                task,
-                end
-            );
+            let polled_at = match self.steps {
+                Steps::Lenient => at.as_nanos().max(end.at()),
+                Steps::Fine | Steps::Coarse => self.polled_at(end.at()),
+            };
+            prop_assert_eq!(at.as_nanos(), polled_at, "waiter {} was told then, of {:?}", task, end);
             self.told.insert(task);
         }
         for (task, end) in &self.model.ends {
-            let is_told = self.told.contains(task) || self.forgotten.contains(task);
+            let is_told =
+                self.told.contains(task) || self.forgotten.contains(task) || self.steps == Steps::Lenient;
             prop_assert!(is_told, "waiter {} was not told: {:?}, and it is {} ns now", task, end, now);
         }
         if self.model.turns().is_empty() { self.peek() } else { Ok(()) }

@@ -1,0 +1,42 @@
+//! Counts by key that a key has no room for: keys share 65,536 of each by fingerprint.
+//!
+//! One counts what ends the life of what a key has used: resets, and evictions of live keys. A turn that was taken before
+//! such an end gives nothing back after it, since it would give back somebody else's. (Changes of numbers end everybody's and
+//! are counted by the limit.) Another counts the units that came back to a key: a reservation that is cancelled must know how
+//! many of those that were charged after it no longer show. Either way a count that another key shares errs on the safe side:
+//! once in 65,536 times a turn gives back less.
+
+use std::sync::{
+    OnceLock,
+    atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire},
+    },
+};
+
+/// Counts by fingerprint; had when first needed.
+#[derive(Default)]
+pub(super) struct KeyCounts(OnceLock<Box<[AtomicU64]>>);
+
+const COUNTS: usize = 1 << 16;
+
+impl KeyCounts {
+    /// The count of the key whose slot has this meta word, or of those that share it.
+    pub(super) fn of(&self, meta: u64) -> u64 {
+        self.0.get().map_or(0, |counts| counts[place(meta)].load(Acquire))
+    }
+
+    /// Counts so many more.
+    pub(super) fn add(&self, meta: u64, count: u64) {
+        if count > 0 {
+            let counts = self.0.get_or_init(|| bytemuck::zeroed_slice_box(COUNTS));
+            let add = |counted: u64| Some(counted.saturating_add(count));
+            let _ = counts[place(meta)].fetch_update(AcqRel, Acquire, add);
+        }
+    }
+}
+
+/// By the fingerprint above the tag.
+fn place(meta: u64) -> usize {
+    (meta >> 16) as usize % COUNTS
+}
