@@ -21,6 +21,7 @@ mod pitfalls;
 mod queue_model;
 mod regressions;
 mod reservations;
+mod reserved_turns;
 mod seeds;
 mod sets;
 mod tables;
