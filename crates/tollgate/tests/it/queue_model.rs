@@ -5,11 +5,15 @@
 //! the very nanosecond at which the model says, however late it is polled; whoever gives up before its release must leave no
 //! trace; and whatever the model says, any stretch of time admits at most `burst + rate * t`, first come, first served.
 
+mod any_limit;
 mod drive;
 mod history;
 mod library;
 mod meters;
+mod mixed_sets;
 mod model;
+mod sets;
+mod windows;
 
 use crate::limits::cases;
 use drive::{Steps, agree};
@@ -45,11 +49,12 @@ proptest! {
 
     #[test]
     fn late_timers_lose_nothing(
+        steps in prop::sample::select(vec![Steps::Coarse, Steps::Reversed]),
         way in ways(),
         limit in buckets(1..12),
         history in Mix { longest: 20_000, drops: true, checks: true, ..Mix::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Coarse, history)?;
+        agree(way, &[limit], steps, history)?;
     }
 
     #[test]

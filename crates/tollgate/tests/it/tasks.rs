@@ -19,6 +19,8 @@ pub(crate) struct Tasks<'a, T> {
     /// Which task finished when, in the order they did.
     pub(crate) done: Vec<(usize, Time, T)>,
     pub(crate) polls: usize,
+    /// Polls those who came last before those who came first.
+    pub(crate) newest_first: bool,
 }
 
 struct Task<'a, T> {
@@ -37,7 +39,7 @@ impl Wake for Woken {
 
 impl<'a, T> Tasks<'a, T> {
     pub(crate) fn on(clock: &ManualClock) -> Self {
-        Self { clock: clock.clone(), tasks: Vec::new(), done: Vec::new(), polls: 0 }
+        Self { clock: clock.clone(), tasks: Vec::new(), done: Vec::new(), polls: 0, newest_first: false }
     }
 
     /// Starts a task and runs it as far as it goes; its number.
@@ -93,8 +95,9 @@ impl<'a, T> Tasks<'a, T> {
     pub(crate) fn run(&mut self) {
         loop {
             let mut any = false;
-            for task in 0..self.tasks.len() {
-                any |= self.poll(task);
+            let last = self.tasks.len();
+            for task in 0..last {
+                any |= self.poll(if self.newest_first { last - 1 - task } else { task });
             }
             if !any {
                 return;

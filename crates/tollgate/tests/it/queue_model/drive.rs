@@ -24,6 +24,8 @@ pub(super) enum Steps {
     Fine,
     /// It leaps over any number of releases, as if timers were late by as much.
     Coarse,
+    /// The same, and whoever came last is polled first.
+    Reversed,
 }
 
 struct Drive<'a> {
@@ -82,6 +84,7 @@ pub(super) fn agree(
         is_altered: false,
         leaps: Vec::new(),
     };
+    drive.tasks.newest_first = steps == Steps::Reversed;
     for op in history.ops {
         drive.run(op)?;
         drive.compare()?;
@@ -164,8 +167,8 @@ impl<'a> Drive<'a> {
             self.pass_to(last.unwrap_or(0).max(self.now()));
             self.compare()?;
         }
-        for task in self.tasks.running() {
-            self.drop_waiter(task);
+        while let Some(first) = self.tasks.running().first().copied() {
+            self.drop_waiter(first);
             self.compare()?;
         }
         Ok(())
@@ -174,7 +177,7 @@ impl<'a> Drive<'a> {
     fn pass_to(&mut self, to: u64) {
         match self.steps {
             Steps::Fine => self.tasks.pass(Duration::from_nanos(to - self.now())),
-            Steps::Coarse => {
+            Steps::Coarse | Steps::Reversed => {
                 self.leap_to(to);
                 self.tasks.run();
             }
@@ -189,7 +192,9 @@ impl<'a> Drive<'a> {
     }
 
     fn wait(&mut self, costs: &[u32], up_to: Option<u64>, then: Then) {
-        let (now, costs) = (self.now(), costs[..self.limits.len()].to_vec());
+        let now = self.now();
+        let costs: Vec<u32> =
+            costs.iter().zip(&self.model.meters).map(|(it, of)| (*it).min(of.capacity())).collect();
         let up_to = up_to.map(|thousandths| self.nanos(thousandths));
         let task = self.tasks.start(self.library.wait(&costs, up_to.map(Duration::from_nanos)));
         self.model.arrive(task, now, &costs, up_to);
@@ -216,11 +221,15 @@ impl<'a> Drive<'a> {
             self.pass_to((turn - 1).max(now));
             self.leap_to(turn.saturating_add_signed(by).max(now));
         }
-        self.drop_waiter(task);
+        // Those in front of it may have timed out, and it is gone already.
+        if self.tasks.is_running(task) {
+            self.drop_waiter(task);
+        }
     }
 
     fn check(&mut self, cost: u32) -> Result<(), TestCaseError> {
-        let (now, costs) = (self.now(), vec![cost; self.limits.len()]);
+        let now = self.now();
+        let costs: Vec<u32> = self.model.meters.iter().map(|meter| cost.min(meter.capacity())).collect();
         let said = self.library.check(&costs);
         let after = |nanos: u64| Retry::After(Duration::from_micros(nanos.div_ceil(1_000)));
         match self.model.check(usize::MAX, now, &costs) {

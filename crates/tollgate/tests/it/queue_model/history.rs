@@ -3,12 +3,12 @@
 use super::meters::{Bucket, Kind, Log, Meter, Slots, Window};
 use proptest::{prelude::*, sample::Index};
 use std::{fmt, time::Duration};
-use tollgate::{Align, Concurrency, FixedWindow, Limit, Rate, SlidingLog, TokenBucket};
+use tollgate::{Align, Concurrency, FixedWindow, LeakyBucket, Limit, Rate, SlidingLog, TokenBucket};
 
 /// The numbers of a limit, for the library and for the model alike.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Numbers {
-    Bucket { amount: u64, period: u64, burst: u32 },
+    Bucket { amount: u64, period: u64, burst: u32, is_leaky: bool },
     Window { limit: u32, length: u64, first_hit: bool },
     Log { limit: u32, window: u64 },
     Slots { limit: u32, max_hold: u64, queue: u32 },
@@ -157,8 +157,12 @@ impl Numbers {
     pub(super) fn limit(self) -> Limit {
         let nanos = Duration::from_nanos;
         match self {
-            Self::Bucket { amount, period, burst } => {
-                TokenBucket::new(Rate::new(amount, nanos(period)).unwrap(), burst).unwrap().into()
+            Self::Bucket { amount, period, burst, is_leaky } => {
+                let rate = Rate::new(amount, nanos(period)).unwrap();
+                match is_leaky {
+                    true => LeakyBucket::new(rate, burst).unwrap().into(),
+                    false => TokenBucket::new(rate, burst).unwrap().into(),
+                }
             }
             Self::Window { limit, length, first_hit } => {
                 let align = if first_hit { Align::FirstHit } else { Align::Epoch };
@@ -173,7 +177,7 @@ impl Numbers {
 
     pub(super) fn meter(self) -> Meter {
         Meter::new(match self {
-            Self::Bucket { amount, period, burst } => Kind::Bucket(Bucket::new(amount, period, burst)),
+            Self::Bucket { amount, period, burst, .. } => Kind::Bucket(Bucket::new(amount, period, burst)),
             Self::Window { limit, length, first_hit } => Kind::Window(Window::new(limit, length, first_hit)),
             Self::Log { limit, window } => Kind::Log(Log::new(limit, window)),
             Self::Slots { limit, max_hold, .. } => Kind::Slots(Slots::new(limit, max_hold)),
@@ -186,7 +190,8 @@ impl Numbers {
             Self::Bucket { amount, period, .. } => period / amount,
             Self::Window { limit, length, .. } => length / u64::from(limit),
             Self::Log { limit, window } => window / u64::from(limit),
-            Self::Slots { limit, max_hold, .. } => max_hold / u64::from(limit),
+            // Not the time that they may be held, which is for holders that are lost.
+            Self::Slots { .. } => 100_000_000,
         }
     }
 
@@ -201,11 +206,10 @@ impl Numbers {
     pub(super) fn varied(self, by: u32) -> Self {
         let most = 5 + by % 8;
         match self {
-            Self::Bucket { period, .. } => Self::Bucket {
-                amount: [1, 2, 3, 7, 10, 100, 1000][(by / 8 % 7) as usize],
-                period,
-                burst: most,
-            },
+            Self::Bucket { period, is_leaky, .. } => {
+                let amount = [1, 2, 3, 7, 10, 100, 1000][(by / 8 % 7) as usize];
+                Self::Bucket { amount, period, burst: most, is_leaky }
+            }
             Self::Window { length, first_hit, .. } => Self::Window { limit: most, length, first_hit },
             Self::Log { window, .. } => Self::Log { limit: most, window },
             Self::Slots { max_hold, queue, .. } => Self::Slots { limit: most, max_hold, queue },
@@ -213,7 +217,7 @@ impl Numbers {
     }
 }
 
-/// Token buckets of all rates, whose units mostly do not come on whole nanoseconds.
+/// Token and leaky buckets of all rates, whose units mostly do not come on whole nanoseconds.
 pub(super) fn buckets(bursts: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
     let second = 1_000_000_000_u64;
     let rate = prop_oneof![
@@ -221,5 +225,39 @@ pub(super) fn buckets(bursts: std::ops::Range<u32>) -> impl Strategy<Value = Num
         2 => prop::sample::select(vec![(3, second), (7, second), (999, second), (13, 60 * second)]),
         1 => (1_u64..2_000, 1_000_u64..5 * second),
     ];
-    (rate, bursts).prop_map(|((amount, period), burst)| Numbers::Bucket { amount, period, burst })
+    (rate, bursts, prop::bool::weighted(0.2))
+        .prop_map(|((amount, period), burst, is_leaky)| Numbers::Bucket { amount, period, burst, is_leaky })
+}
+
+/// Buckets whose units come on whole nanoseconds: a release that waits for another limit loses no part of one.
+pub(super) fn even_buckets(bursts: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
+    let amount = prop::sample::select(vec![1_u64, 2, 5, 10, 100]);
+    (amount, bursts).prop_map(|(amount, burst)| Numbers::Bucket {
+        amount,
+        period: 1_000_000_000,
+        burst,
+        is_leaky: false,
+    })
+}
+
+pub(super) fn windows(limits: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
+    (limits, lengths(), any::<bool>()).prop_map(|(limit, length, first_hit)| Numbers::Window {
+        limit,
+        length,
+        first_hit,
+    })
+}
+
+pub(super) fn logs(limits: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
+    (limits, lengths()).prop_map(|(limit, window)| Numbers::Log { limit, window })
+}
+
+/// Slots that are mostly given back before their time is up.
+pub(super) fn slots(limits: std::ops::Range<u32>, queue: u32) -> impl Strategy<Value = Numbers> {
+    let max_hold = prop::sample::select(vec![1_000_000_000_u64, 20_000_000_000, 1_000_000_000_000]);
+    (limits, max_hold).prop_map(move |(limit, max_hold)| Numbers::Slots { limit, max_hold, queue })
+}
+
+fn lengths() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1_000_000_000_u64), Just(250_000_000), 1_000_u64..5_000_000_000]
 }
