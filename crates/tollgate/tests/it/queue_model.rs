@@ -9,6 +9,7 @@ mod any_limit;
 mod drive;
 mod history;
 mod library;
+mod long_histories;
 mod meters;
 mod mixed_sets;
 mod model;

@@ -105,11 +105,15 @@ impl Mix {
     };
 
     pub(super) fn histories(self) -> impl Strategy<Value = History> {
+        self.histories_of(1..60)
+    }
+
+    pub(super) fn histories_of(self, ops: std::ops::Range<usize>) -> impl Strategy<Value = History> {
         let ending = match self.drops {
             true => prop::sample::select(vec![Ending::Served, Ending::Dropped]).boxed(),
             false => Just(Ending::Served).boxed(),
         };
-        let ops = prop::collection::vec(self.op(), 1..60);
+        let ops = prop::collection::vec(self.op(), ops);
         (ops, ending).prop_map(|(ops, ending)| History { ops, ending })
     }
 

@@ -1,7 +1,7 @@
 //! Limits as one would write them on paper: what is used, when there is room, in whole nanoseconds and exact credits.
 //!
 //! They share nothing with the library but the definitions in its documentation, and are as plain as possible: a log is a list
-//! of uses, slots are a list of holders, and nothing is ever forgotten early to save work.
+//! of uses, slots are a list of holders.
 
 /// One limit in front of which waiters queue, with what was granted by hand and until when it is banned.
 #[derive(Clone, Debug)]
@@ -95,8 +95,14 @@ impl Meter {
             _ if own == 0 => {}
             Kind::Bucket(it) => it.charge(from, at, own),
             Kind::Window(it) => it.charge(at, own),
-            Kind::Log(it) => it.uses.push((at, own)),
-            Kind::Slots(it) => it.holders.push((who, own, at + it.max_hold)),
+            Kind::Log(it) => {
+                it.uses.retain(|(time, _)| time + it.window > at);
+                it.uses.push((at, own));
+            }
+            Kind::Slots(it) => {
+                it.holders.retain(|(.., until)| *until > at);
+                it.holders.push((who, own, at + it.max_hold));
+            }
         }
     }
 
