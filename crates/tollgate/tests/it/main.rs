@@ -20,6 +20,7 @@ mod paced;
 mod permits;
 mod pitfalls;
 mod queue_model;
+mod queue_rules;
 mod regressions;
 mod reservations;
 mod reserved_turns;

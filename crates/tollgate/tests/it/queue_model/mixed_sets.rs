@@ -111,8 +111,8 @@ fn run(ops: Vec<Op>) -> Result<(), TestCaseError> {
         let in_use: u32 = held.iter().map(|(task, _)| waiters[task].slots()).sum();
         prop_assert!(in_use <= SLOTS, "{} slots of {} held", in_use, SLOTS);
     }
-    // Everybody leaves as soon as it is in: so everybody gets in, after one full refill of every limit each at most.
-    let latest = clock.now() + 3 * SECOND * u32::try_from(waiters.len() + 1).unwrap();
+    // Everybody leaves as soon as it is in: so everybody gets in, after a few refills of every limit each at most.
+    let latest = clock.now() + 10 * SECOND * u32::try_from(waiters.len() + 1).unwrap();
     while !tasks.running().is_empty() {
         held.clear();
         tasks.run();
