@@ -1,9 +1,9 @@
-//! Clients that hang up while their requests are held leave no hole: the limit's bound holds over the times at which requests
-//! reach the upstream, and its rate is used.
+//! Clients that disconnect while their requests are held leave no gap in the queue: the limit's bound holds over the times at
+//! which requests reach the upstream, and its rate is used.
 //!
-//! 200 clients a second for 100 units a second and a burst of one, all of whom hang up after half a second. Time is real, so
-//! a request may be late by as much as timers are, which is measured meanwhile on as many threads as the gateway has workers.
-//! That is all by which a stretch of time may exceed the bound.
+//! The load is 200 clients a second for 100 units a second and a burst of one. All of them disconnect after half a second. The
+//! clock is real, so a request may be late by as much as timers are. The test measures that on as many threads as the gateway
+//! has workers, and accepts no other excess over the bound.
 
 use crate::stage::{Stage, one_rule};
 use std::{
@@ -25,7 +25,7 @@ const BURST: f64 = 1.0;
 const BETWEEN_ARRIVALS: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_millis(500);
 const ARRIVALS: u32 = 800;
-/// While the queue fills, the rate is not used for certain.
+/// The queue is filling until then.
 const FILLING: Duration = Duration::from_secs(1);
 
 const RULES: &str = "limits: { turns: { token_bucket: { rate: 100/s, burst: 1 } } }\n";
@@ -34,27 +34,27 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Asks once, and hangs up when there is no answer for too long.
-async fn ask(address: SocketAddr) {
+/// Sends a request, and disconnects when the answer takes too long.
+async fn send_request(address: SocketAddr) {
     let Ok(mut socket) = TcpStream::connect(address).await else { return };
     let asked = socket.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     let _ = timeout(PATIENCE, socket.read(&mut [0; 512])).await;
     asked.expect("room in the buffer");
 }
 
-/// All clients, each at its time.
-fn come_and_go(address: SocketAddr) {
+/// Runs the load: each client connects at its time.
+fn run_load(address: SocketAddr) {
     runtime().block_on(async {
         let (began, mut clients) = (tokio::time::Instant::now(), JoinSet::new());
         for arrival in 0..ARRIVALS {
             sleep_until(began + BETWEEN_ARRIVALS * arrival).await;
-            clients.spawn(ask(address));
+            clients.spawn(send_request(address));
         }
         clients.join_all().await;
     });
 }
 
-/// By how much the latest of many timers was late.
+/// The largest delay of a timer until `is_over`.
 fn watch_timers(is_over: &AtomicBool) -> Duration {
     runtime().block_on(async {
         let mut latest = Duration::ZERO;
@@ -67,7 +67,7 @@ fn watch_timers(is_over: &AtomicBool) -> Duration {
     })
 }
 
-/// By how much any stretch of time exceeds the burst and what the rate gives meanwhile, and how long the worst one is.
+/// The largest excess over burst + rate * t of any window, and the length of that window.
 fn most_over(reached: &[Duration]) -> (f64, Duration) {
     let mut worst = (0.0, Duration::ZERO);
     for (first, from) in reached.iter().enumerate() {
@@ -82,12 +82,12 @@ fn most_over(reached: &[Duration]) -> (f64, Duration) {
 }
 
 #[test]
-fn clients_that_hang_up_leave_no_hole() {
+fn disconnected_clients_leave_no_gap() {
     let rules = RULES.to_owned() + &one_rule("limits: [ { use: turns, key: [] } ], excess: { wait: 10s }");
     let (stage, is_over) = (Stage::real(&rules), AtomicBool::new(false));
     let late = thread::scope(|scope| {
         let watching = [(); 2].map(|()| scope.spawn(|| watch_timers(&is_over)));
-        come_and_go(stage.address());
+        run_load(stage.address());
         is_over.store(true, SeqCst);
         watching.into_iter().map(|watching| watching.join().expect("a time")).max().unwrap_or_default()
     });

@@ -1,8 +1,8 @@
-//! Requests and calls that give up while they wait leave no hole: the limit's bound holds over the times at which the others go,
+//! Cancelled requests and calls leave no gap in the queue: the limit's bound holds over the times at which the others are made,
 //! and its rate is used.
 //!
-//! 200 a second for 100 units a second and a burst of one, all of which give up after half a second. Time is tokio's, paused: its
-//! grain is a millisecond, which is all by which a stretch of time may exceed the bound.
+//! 200 a second for 100 units a second and a burst of one, all of which time out after half a second. Time is tokio's, paused: its
+//! grain is a millisecond, which is the only excess over the bound that is accepted.
 
 use crate::stage::{bucket, done, request, slots, store};
 use http::Request;
@@ -21,10 +21,10 @@ const BETWEEN_ARRIVALS: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_millis(500);
 const ARRIVALS: u32 = 2_000;
 const GRAIN: Duration = Duration::from_millis(1);
-/// While the queue fills, the rate is not used for certain.
+/// The queue is filling until then.
 const FILLING: Duration = Duration::from_secs(1);
 
-/// When each of them went.
+/// The times at which the inner service was called.
 #[derive(Clone)]
 struct Log(Arc<Mutex<Vec<Duration>>>, Instant);
 
@@ -38,7 +38,7 @@ impl Log {
     }
 }
 
-/// Lets them come at their times, each of which gives up when its time is over.
+/// Runs the load: each request arrives at its time and is dropped after its timeout.
 async fn arrive<F: Future<Output: Send> + Send + 'static>(log: &Log, ask: impl Fn() -> F) {
     let mut asked = Vec::new();
     for arrival in 0..ARRIVALS {
@@ -50,8 +50,8 @@ async fn arrive<F: Future<Output: Send> + Send + 'static>(log: &Log, ask: impl F
     }
 }
 
-/// No stretch of time has more than the burst and what the rate gives meanwhile, but for the grain; and the rate is used.
-fn kept_and_used(log: &Log, what: &str) {
+/// Checks burst + rate * t over every window, up to the timer's grain, and that 95 % of the rate is used.
+fn assert_bound_and_share(log: &Log, what: &str) {
     let went = log.0.lock().unwrap();
     let units = |time: Duration| RATE * time.as_secs_f64();
     let (mut worst, mut within) = (0.0, Duration::ZERO);
@@ -75,7 +75,7 @@ fn kept_and_used(log: &Log, what: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_that_give_up_leave_no_hole() {
+async fn cancelled_requests_leave_no_gap() {
     let tolls = [
         vec![Toll::new("bucket", bucket(100, 1))],
         vec![Toll::new("slots", slots(500, 500)), Toll::new("bucket", bucket(100, 1))],
@@ -90,12 +90,12 @@ async fn requests_that_give_up_leave_no_hole() {
             done(request)
         }));
         arrive(&log, || service.clone().oneshot(request())).await;
-        kept_and_used(&log, &what);
+        assert_bound_and_share(&log, &what);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_give_up_leave_no_hole() {
+async fn cancelled_calls_leave_no_gap() {
     let layer = CallLayer::in_store(&store(), bucket(100, 1)).unwrap();
     let log = Log::new();
     let behind = log.clone();
@@ -104,5 +104,5 @@ async fn calls_that_give_up_leave_no_hole() {
         async move { Ok::<_, std::convert::Infallible>(question) }
     }));
     arrive(&log, || service.clone().oneshot(1)).await;
-    kept_and_used(&log, "calls");
+    assert_bound_and_share(&log, "calls");
 }

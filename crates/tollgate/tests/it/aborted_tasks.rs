@@ -1,5 +1,5 @@
-//! Real tasks on several threads, which are aborted, give up and panic at random: afterwards the limits are as if only those had
-//! been there who were told that they passed.
+//! Real tasks on several threads that are aborted, time out and panic at random. Afterwards all slots are back, nothing stays
+//! booked, and the releases are within the bound.
 
 use crate::by_hand::{SECOND, bucket, log};
 use std::{
@@ -35,30 +35,30 @@ fn slots() -> Concurrency {
     Concurrency::new(SLOTS, 1_000_000 * SECOND).unwrap().with_queue(TASKS)
 }
 
-/// Numbers that look random, of a task.
-struct Dice(u64);
+/// A pseudo-random sequence per task.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn new(task: u32) -> Self {
         Self(u64::from(task) * 0x9E37_79B9 + 1)
     }
 
-    fn throw(&mut self, below: u32) -> u32 {
+    fn below(&mut self, end: u32) -> u32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        u32::try_from(self.0 >> 33).unwrap() % below
+        u32::try_from(self.0 >> 33).unwrap() % end
     }
 
-    fn micros(&mut self, below: u32) -> Duration {
-        Duration::from_micros(self.throw(below).into())
+    fn micros(&mut self, end: u32) -> Duration {
+        Duration::from_micros(self.below(end).into())
     }
 }
 
-/// Aborts two of three tasks at random times, and waits for the end of all of them, whatever it is.
+/// Aborts two of three tasks at random times, and waits until all have ended.
 async fn abort_some(tasks: Vec<JoinHandle<()>>) {
-    let mut dice = Dice::new(0);
+    let mut random = Random::new(0);
     for task in &tasks {
-        if dice.throw(3) > 0 {
-            sleep(dice.micros(2_000)).await;
+        if random.below(3) > 0 {
+            sleep(random.micros(2_000)).await;
             task.abort();
         }
     }
@@ -67,12 +67,12 @@ async fn abort_some(tasks: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Where slots are had.
+/// A limit with slots.
 #[derive(Clone)]
 enum Gate {
     Limiter(Arc<Limiter>),
     Keyed(Arc<KeyedLimiter>),
-    /// A bucket, a log, slots: all that somebody can wait for.
+    /// A bucket, a log and slots.
     Store(Arc<MemoryStore>, [LimitHandle; 3]),
 }
 
@@ -101,26 +101,26 @@ impl Gate {
     }
 }
 
-/// Counts units that are held, until it is dropped.
-struct Holds(Arc<AtomicU32>, u32);
+/// Counts held units until it is dropped.
+struct HeldUnits(Arc<AtomicU32>, u32);
 
-impl Drop for Holds {
+impl Drop for HeldUnits {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, SeqCst);
     }
 }
 
-/// Enters again and again, and leaves by a return, a panic, a timeout or an abort.
+/// Enters repeatedly, and leaves by a return, a panic, a timeout or an abort.
 async fn enter_and_leave(number: u32, gate: Gate, held: Arc<AtomicU32>, most: Arc<AtomicU32>) {
-    let mut dice = Dice::new(number + 1);
+    let mut random = Random::new(number + 1);
     for _ in 0..ROUNDS {
-        let units = 1 + dice.throw(3);
+        let units = 1 + random.below(3);
         let work = async {
             let Some(permit) = gate.enter(units).await else { return };
             most.fetch_max(held.fetch_add(units, SeqCst) + units, SeqCst);
-            // Counted until before the permit is given back.
-            let _both = (Holds(Arc::clone(&held), units), permit);
-            match dice.throw(40) {
+            // Dropped in this order: the units leave the count before the permit is returned.
+            let _both = (HeldUnits(Arc::clone(&held), units), permit);
+            match random.below(40) {
                 0 => resume_unwind(Box::new("on purpose")),
                 1..20 => sleep(Duration::from_micros(50)).await,
                 20..30 => tokio::task::yield_now().await,
@@ -132,7 +132,7 @@ async fn enter_and_leave(number: u32, gate: Gate, held: Arc<AtomicU32>, most: Ar
 }
 
 #[test]
-fn all_slots_come_back_from_tasks_that_panic_give_up_or_are_aborted() {
+fn aborted_and_panicking_tasks_return_all_slots() {
     let store = Arc::new(MemoryStore::new());
     let limits = [
         store.add(bucket(20_000, 10)).unwrap(),
@@ -152,25 +152,25 @@ fn all_slots_come_back_from_tasks_that_panic_give_up_or_are_aborted() {
                 tokio::spawn(enter_and_leave(number, gate.clone(), Arc::clone(&held), Arc::clone(&most)))
             });
             abort_some(tasks.collect()).await;
-            assert_eq!(gate.left(), SLOTS, "slots were lost, or shared");
+            assert_eq!(gate.left(), SLOTS, "slots were lost");
             assert!(most.load(SeqCst) <= SLOTS, "{} slots were held at once", most.load(SeqCst));
             let all = timeout(Duration::from_secs(10), gate.enter(SLOTS)).await;
-            assert!(all.is_ok_and(|permit| permit.is_some()), "nobody waits any more, and nobody gets in");
+            assert!(all.is_ok_and(|permit| permit.is_some()), "the slots are free and cannot be entered");
         });
     }
 }
 
-/// Limits on a clock that somebody moves all the while, and who was released when.
-struct Turns {
+/// Limits on a clock that a thread moves, and the release times.
+struct SharedStore {
     clock: ManualClock,
     store: MemoryStore<ManualClock>,
     limits: [LimitHandle; 2],
-    /// Held by whoever arrives, so that the clock stands still then.
+    /// Read-locked during an arrival, so that the clock does not move meanwhile.
     stands: RwLock<()>,
     released: Mutex<Vec<u64>>,
 }
 
-impl Turns {
+impl SharedStore {
     fn new() -> Arc<Self> {
         let clock = ManualClock::new();
         let store = MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone());
@@ -182,7 +182,7 @@ impl Turns {
         self.limits.each_ref().map(|limit| Charge::new(limit, "k"))
     }
 
-    /// Waits for a turn, and notes the time of its release as it is told.
+    /// Waits for a release and records its time.
     async fn wait(&self) {
         let mut wait = pin!(self.store.wait(&self.set()));
         let mut came = None;
@@ -198,30 +198,30 @@ impl Turns {
         self.released.lock().unwrap().push(released.as_nanos());
     }
 
-    /// Moves the clock on, by up to four turns at a time, until it is over.
+    /// Moves the clock by up to 4 ms at a time until `is_over`.
     fn go_on(&self, is_over: &AtomicBool) {
-        let mut dice = Dice::new(TASKS);
+        let mut random = Random::new(TASKS);
         while !is_over.load(SeqCst) {
             let stands = self.stands.write().unwrap();
-            self.clock.advance(dice.micros(4_000));
+            self.clock.advance(random.micros(4_000));
             drop(stands);
             thread::yield_now();
         }
     }
 }
 
-async fn wait_and_give_up(number: u32, turns: Arc<Turns>) {
-    let mut dice = Dice::new(number + 1);
+async fn wait_and_give_up(number: u32, turns: Arc<SharedStore>) {
+    let mut random = Random::new(number + 1);
     for _ in 0..ROUNDS {
-        if timeout(dice.micros(3_000), turns.wait()).await.is_ok() && dice.throw(40) == 0 {
+        if timeout(random.micros(3_000), turns.wait()).await.is_ok() && random.below(40) == 0 {
             resume_unwind(Box::new("on purpose"));
         }
     }
 }
 
 #[test]
-fn turns_of_tasks_that_panic_give_up_or_are_aborted_keep_the_bound() {
-    let (turns, is_over) = (Turns::new(), AtomicBool::new(false));
+fn aborted_and_panicking_tasks_keep_the_bound() {
+    let (turns, is_over) = (SharedStore::new(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| turns.go_on(&is_over));
         let runtime = runtime();
@@ -235,7 +235,7 @@ fn turns_of_tasks_that_panic_give_up_or_are_aborted_keep_the_bound() {
     assert!(!released.is_empty());
     released.sort_unstable();
     for (first, from) in released.iter().enumerate() {
-        // A turn is there every millisecond; whoever is beyond the burst has to have waited for as many.
+        // One unit a millisecond, beyond the burst.
         for (to, turns) in released[first..].iter().zip(1_u64..) {
             let most = u64::from(BURST) + (to - from) / 1_000_000;
             assert!(turns <= most, "{turns} turns within {} ns, from {from}", to - from);
@@ -244,12 +244,12 @@ fn turns_of_tasks_that_panic_give_up_or_are_aborted_keep_the_bound() {
             assert!(after - from >= 1_000_000_000, "more than 900 in a second, from {from}");
         }
     }
-    // Nothing is left booked for nobody: what is used is at most the burst, which comes back in 5 ms.
+    // Nothing stays booked: at most the burst is in use, which refills in 5 ms.
     turns.clock.advance(Duration::from_millis(BURST.into()));
     let left = turns.store.peek(&turns.set().map(|charge| charge.cost(0))).unwrap();
     assert_eq!(left.statuses()[0].remaining(), BURST);
     turns.clock.advance(SECOND);
     let left = turns.store.peek(&turns.set().map(|charge| charge.cost(0))).unwrap();
     assert_eq!(left.statuses()[1].remaining(), 900);
-    assert_eq!(turns.clock.next_sleeper(), None, "somebody who is gone still sleeps");
+    assert_eq!(turns.clock.next_sleeper(), None, "a timer is left behind");
 }

@@ -1,6 +1,7 @@
 //! The library as its users see it: one binary, on manual clocks.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[cfg(feature = "tokio")]
 mod aborted_tasks;
 mod booking;
 mod bounds;

@@ -1,4 +1,4 @@
-//! What the queue in front of a limit means for those who do not wait in it, and for what is done to the limit meanwhile.
+//! How a queue affects checks, reservations and changes, and how late polls and drops are dated.
 
 use crate::{
     by_hand::{SECOND, bucket, keyed, limiter, log, store},
@@ -10,14 +10,13 @@ use tollgate::{
     Refused, Retry, Time,
 };
 
-/// Rates of which one unit is there every second, after the first.
+/// Limits of one unit a second.
 fn one_a_second() -> [Limit; 3] {
     [bucket(1, 1).into(), log(1).into(), FixedWindow::new(1, SECOND).unwrap().into()]
 }
 
-/// Neither has the time of those who wait, nor do they have to ask twice.
 #[test]
-fn a_check_and_a_reservation_are_told_when_they_would_pass_behind_the_queue() {
+fn checks_and_reservations_are_refused_with_the_time_behind_the_queue() {
     for limit in one_a_second() {
         let (limiter, clock) = limiter(limit.clone());
         let mut tasks = Tasks::on(&clock);
@@ -25,10 +24,7 @@ fn a_check_and_a_reservation_are_told_when_they_would_pass_behind_the_queue() {
         assert_eq!(limiter.check().decision(), Decision::Deny(Retry::After(4 * SECOND)), "{limit:?}");
         let refused = limiter.reserve(1, Duration::ZERO).unwrap_err();
         assert_eq!(refused.retry_after(), Some(4 * SECOND), "{limit:?}");
-        assert!(
-            limiter.reserve(1, 100 * SECOND).is_err(),
-            "{limit:?}: it would be booked in front of the queue"
-        );
+        assert!(limiter.reserve(1, 100 * SECOND).is_err(), "{limit:?}: booked in front of the queue");
         tasks.abort(1);
         assert_eq!(limiter.check().decision(), Decision::Deny(Retry::After(3 * SECOND)), "{limit:?}");
         tasks.pass(SECOND / 2);
@@ -41,9 +37,8 @@ fn a_check_and_a_reservation_are_told_when_they_would_pass_behind_the_queue() {
     }
 }
 
-/// As though it had never been there, also where somebody came while it was.
 #[test]
-fn whoever_comes_after_a_crowd_gave_up_goes_at_once() {
+fn a_cancelled_crowd_does_not_delay_the_next_waiter() {
     for limit in one_a_second() {
         let (limiter, clock) = limiter(limit.clone());
         let mut tasks = Tasks::on(&clock);
@@ -51,15 +46,15 @@ fn whoever_comes_after_a_crowd_gave_up_goes_at_once() {
         clock.advance(SECOND / 2);
         (1..100).for_each(|task| tasks.abort(task));
         let last = tasks.start(limiter.wait().up_to(SECOND / 2));
-        assert!(tasks.is_running(last), "{limit:?}: refused though it would be in time");
+        assert!(tasks.is_running(last), "{limit:?}: refused although it is in time");
         tasks.finish();
         assert_eq!(tasks.millis(), [0, 1_000], "{limit:?}");
     }
 }
 
-/// It would hold up everybody else for good.
+/// Otherwise such a waiter would block the queue for good.
 #[test]
-fn whoever_can_never_go_after_a_change_is_told_at_once() {
+fn a_lowered_burst_refuses_impossible_costs_at_once() {
     let (limiter, clock) = limiter(bucket(1, 5));
     let mut tasks = Tasks::on(&clock);
     tasks.start(limiter.wait().cost(5));
@@ -75,7 +70,7 @@ fn whoever_can_never_go_after_a_change_is_told_at_once() {
 }
 
 #[test]
-fn those_who_wait_move_up_when_a_reservation_is_cancelled() {
+fn waiters_move_up_when_a_reservation_is_cancelled() {
     let (limiter, clock) = limiter(bucket(1, 1));
     assert!(limiter.check().is_allow());
     let turn = limiter.reserve(1, 10 * SECOND).unwrap();
@@ -88,9 +83,9 @@ fn those_who_wait_move_up_when_a_reservation_is_cancelled() {
     assert_eq!(tasks.millis(), [1_000, 2_000]);
 }
 
-/// As nginx has it: it was let in on arrival, and is delayed for the pace alone.
+/// As in nginx: a request is admitted on arrival and then delayed.
 #[test]
-fn whoever_is_delayed_by_a_leaky_bucket_was_charged_on_arrival() {
+fn a_delaying_leaky_bucket_charges_on_arrival_and_returns_nothing() {
     let limit = LeakyBucket::new(Rate::per_second(1).unwrap(), 3).unwrap();
     let (limiter, clock) = limiter(limit.with_delay(Delay::After(1)).unwrap());
     let mut tasks = Tasks::on(&clock);
@@ -103,12 +98,11 @@ fn whoever_is_delayed_by_a_leaky_bucket_was_charged_on_arrival() {
     assert_eq!(limiter.peek(0).remaining(), 1);
     tasks.start(limiter.wait());
     tasks.finish();
-    assert_eq!(tasks.millis(), [0, 3_000], "behind the two who left");
+    assert_eq!(tasks.millis(), [0, 3_000], "behind the two dropped ones");
 }
 
-/// How long it waited is up to its release, whenever it is polled; and what it was released with is its own.
 #[test]
-fn what_is_told_late_is_what_was_at_the_release() {
+fn a_late_poll_reports_the_release_time() {
     let (limiter, clock) = limiter(bucket(1, 1));
     let mut tasks = Tasks::on(&clock);
     tasks.start_all((0..4).map(|_| limiter.wait()));
@@ -117,14 +111,13 @@ fn what_is_told_late_is_what_was_at_the_release() {
     let waited: Vec<Duration> =
         tasks.done.iter().map(|(_, _, passed)| passed.as_ref().unwrap().waited()).collect();
     assert_eq!(waited, [0, 1, 2, 3].map(Duration::from_secs));
-    assert!(limiter.check().is_deny(), "the last one went half a second ago");
+    assert!(limiter.check().is_deny(), "the last release was half a second ago");
     clock.advance(SECOND / 2);
     assert!(limiter.check().is_allow());
 }
 
-/// The hand-over of a slot takes no time, and nobody else's.
 #[test]
-fn a_permit_says_when_it_entered() {
+fn a_permit_reports_the_release_time() {
     let (limiter, clock) = limiter(Concurrency::new(1, 100 * SECOND).unwrap().with_queue(10));
     let mut tasks: Tasks<'_, Result<Permit<'_>, Refused>> = Tasks::on(&clock);
     tasks.start(limiter.enter());
@@ -133,16 +126,19 @@ fn a_permit_says_when_it_entered() {
     clock.advance(SECOND);
     drop(first);
     clock.advance(SECOND);
-    assert!(limiter.check().is_deny(), "it is the second's, which has not been polled since");
+    assert!(
+        limiter.check().is_deny(),
+        "the slot belongs to the second waiter, which has not been polled since"
+    );
     tasks.run();
     assert_eq!(tasks.order(), [second]);
     assert_eq!(tasks.done.pop().unwrap().2.unwrap().waited(), SECOND);
     assert_eq!(limiter.peek(0).remaining(), 1);
 }
 
-/// Somebody who was released and dropped before it was told has spent a rate, and gives a slot back.
+/// A rate is spent at the release; a slot is returned by the drop.
 #[test]
-fn who_is_dropped_after_its_release_has_spent_it() {
+fn a_waiter_dropped_after_its_release_has_spent_its_turn() {
     for limit in one_a_second() {
         let (by_key, clock) = keyed(limit.clone(), 10);
         let mut tasks = Tasks::on(&clock);
@@ -163,9 +159,9 @@ fn who_is_dropped_after_its_release_has_spent_it() {
     assert_eq!(tasks.order(), [2], "the slot goes to the next");
 }
 
-/// Limits with room at different times: it goes when all have, and is in nobody's way in front of a limit that is not full.
+/// Meanwhile it blocks nobody at a limit that has room.
 #[test]
-fn a_set_goes_at_the_earliest_time_that_suits_all_its_limits() {
+fn a_set_is_released_when_all_its_limits_have_room() {
     let (store, clock) = store();
     let [slow, window, uses] =
         [bucket(1, 1).into(), FixedWindow::new(1, 3 * SECOND).unwrap().into(), log(2).into()]
@@ -174,7 +170,7 @@ fn a_set_goes_at_the_earliest_time_that_suits_all_its_limits() {
     let mut tasks = Tasks::on(&clock);
     tasks.start_all((0..4).map(|_| store.wait(&all)));
     let other = tasks.start(store.wait(&[Charge::new(&uses, "k")]));
-    assert_eq!(tasks.order(), [0, other], "the sets wait for others, and hold up nobody here");
+    assert_eq!(tasks.order(), [0, other], "the sets wait at other limits");
     assert_eq!(store.peek(&[Charge::new(&uses, "k").cost(0)]).unwrap().statuses()[0].remaining(), 0);
     tasks.abort(1);
     tasks.finish();

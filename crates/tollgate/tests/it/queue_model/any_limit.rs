@@ -1,5 +1,5 @@
-//! Limits of every kind, against themselves: whoever was released is charged at that time to a twin that nobody waits at. It must
-//! have room then, and must not have had room a nanosecond earlier for whoever was first in the queue already.
+//! Limits of every kind, compared with a second limiter without waiters: every release is charged to it at the release time. It
+//! must have room then, and must have had none a nanosecond earlier if the waiter was at the head of the queue by then.
 
 use crate::{by_hand::SECOND, limits::cases, tasks::Tasks};
 use proptest::{prelude::*, sample::Index};
@@ -12,7 +12,7 @@ use tollgate::{
 #[derive(Clone, Debug)]
 enum Op {
     Pass(u64),
-    /// Past everything that wakes meanwhile.
+    /// Moves the clock past all timers at once.
     Leap(u64),
     Wait(u32),
     Drop(Index),
@@ -28,8 +28,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..60)
 }
 
-/// Those at which nothing is charged before the release: all but nginx's queue, which charges on arrival. Their units come on
-/// whole microseconds, so that charging them anew loses nothing.
+/// All kinds that charge at the release: not a leaky bucket with a delay, which charges on arrival. The rates earn units on
+/// whole microseconds, so that charging them again loses no remainder.
 fn kinds() -> Vec<Limit> {
     let rate = Rate::per_second(4).unwrap();
     vec![
@@ -50,13 +50,13 @@ fn kinds() -> Vec<Limit> {
 struct Twin {
     limiter: Limiter<ManualClock>,
     clock: ManualClock,
-    /// Since when the first in the queue may have been the first.
+    /// The latest time at which the head of the queue may have changed.
     settled: u64,
     charged: Vec<(u64, u32)>,
 }
 
 impl Twin {
-    /// Somebody who came at `arrived` was released at `at`.
+    /// Charges a release at `at` of a waiter that arrived at `arrived`.
     fn release(&mut self, arrived: u64, at: u64, cost: u32) -> Result<(), TestCaseError> {
         if at > self.settled.max(arrived) {
             self.clock.set(Time::from_nanos(at - 1));
@@ -98,7 +98,7 @@ fn agree(limit: &Limit, ops: Vec<Op>) -> Result<(), TestCaseError> {
             }
             Op::Drop(_) => {}
         }
-        // Whoever gives up makes room for those behind, from then on.
+        // A dropped waiter may change the head of the queue.
         twin.settled = twin.settled.max(dropped_at.unwrap_or(0));
         let mut done = std::mem::take(&mut tasks.done);
         done.sort_unstable_by_key(|(task, ..)| *task);
@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn whoever_waits_goes_when_there_is_room_and_not_before(
+    fn every_limit_releases_a_waiter_at_the_earliest_possible_time(
         limit in prop::sample::select(kinds()),
         ops in ops(),
     ) {

@@ -1,10 +1,10 @@
-//! Everything at once, by the hundred thousand: futures are dropped unpolled, waiting, woken and not polled, released and not
-//! told, in any order with all that is done to the limits meanwhile.
+//! Some hundred thousand random operations of all kinds: futures are dropped in every state (unpolled, waiting, woken but not
+//! polled, released but not polled), mixed with every operation on the limits.
 
 use super::{
-    drive::{Steps, agree},
-    history::{Mix, Numbers, buckets, even_buckets, logs, slots, windows},
-    library::Way,
+    harness::{ClockSteps, agree},
+    history::{Numbers, Operations, buckets, even_buckets, logs, slots, windows},
+    library::Api,
 };
 use proptest::{
     prelude::*,
@@ -13,14 +13,14 @@ use proptest::{
 };
 
 const OPS: usize = 1_000;
-/// For each way, each kind of clock and each kind of limit.
+/// Per type, kind of clock and kind of limit.
 const HISTORIES: usize = 8;
 
-const EVERYTHING: Mix = Mix {
+const EVERYTHING: Operations = Operations {
     longest: 4_000,
     deadlines: true,
     drops: true,
-    forgotten: true,
+    unpolled: true,
     checks: true,
     peeks: true,
     changes: true,
@@ -28,70 +28,70 @@ const EVERYTHING: Mix = Mix {
     leaves: false,
 };
 
-/// Of slots, what a reset or a grant means for those who hold them is another matter.
-const SLOTS: Mix = Mix { forgotten: false, acts: false, leaves: true, ..EVERYTHING };
+/// Without resets and grants, whose effect on held permits is tested elsewhere.
+const SLOTS: Operations = Operations { unpolled: false, acts: false, leaves: true, ..EVERYTHING };
 
-/// Sets are not judged on arrival where one of their limits has slots.
-const SETS: Mix = Mix { deadlines: false, ..EVERYTHING };
+/// Deadlines of sets have their own test.
+const SETS: Operations = Operations { deadlines: false, ..EVERYTHING };
 
 fn random() -> TestRunner {
     TestRunner::new_with_rng(ProptestConfig::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
-fn all_agree(mix: Mix, ways: &[Way], limits: impl Strategy<Value = Vec<Numbers>>) {
+fn all_agree(mix: Operations, apis: &[Api], limits: impl Strategy<Value = Vec<Numbers>>) {
     let mut random = random();
     let histories = mix.histories_of(OPS..OPS + 1);
-    for way in ways {
-        for steps in [Steps::Fine, Steps::Coarse, Steps::Reversed] {
+    for api in apis {
+        for steps in [ClockSteps::Fine, ClockSteps::Coarse, ClockSteps::CoarseReversed] {
             for number in 0..HISTORIES {
                 let limits = limits.new_tree(&mut random).unwrap().current();
                 let history = histories.new_tree(&mut random).unwrap().current();
-                if let Err(error) = agree(*way, &limits, steps, history) {
-                    panic!("history {number}, {way:?}, {steps:?}, {limits:?}: {error}");
+                if let Err(error) = agree(*api, &limits, steps, history) {
+                    panic!("history {number}, {api:?}, {steps:?}, {limits:?}: {error}");
                 }
             }
         }
     }
 }
 
-const ALL: [Way; 3] = [Way::Limiter, Way::Keyed, Way::Store];
+const ALL: [Api; 3] = [Api::Limiter, Api::Keyed, Api::Store];
 
 #[test]
-fn buckets_stand_as_the_model_says_after_anything() {
+fn buckets_match_the_model_over_long_histories() {
     all_agree(EVERYTHING, &ALL, buckets(5..12).prop_map(|limit| vec![limit]));
 }
 
 #[test]
-fn windows_stand_as_the_model_says_after_anything() {
+fn windows_match_the_model_over_long_histories() {
     all_agree(EVERYTHING, &ALL, windows(5..12).prop_map(|limit| vec![limit]));
 }
 
 #[test]
-fn logs_stand_as_the_model_says_after_anything() {
+fn logs_match_the_model_over_long_histories() {
     all_agree(EVERYTHING, &ALL, logs(5..12).prop_map(|limit| vec![limit]));
 }
 
 #[test]
-fn slots_stand_as_the_model_says_after_anything() {
+fn slots_match_the_model_over_long_histories() {
     let mut random = random();
     let histories = SLOTS.histories_of(OPS..OPS + 1);
     let limits = slots(5..8, 1_000);
-    for way in ALL {
+    for api in ALL {
         for number in 0..3 * HISTORIES {
             let limit = limits.new_tree(&mut random).unwrap().current();
             let history = histories.new_tree(&mut random).unwrap().current();
-            if let Err(error) = agree(way, &[limit], Steps::Fine, history) {
-                panic!("history {number}, {way:?}, {limit:?}: {error}");
+            if let Err(error) = agree(api, &[limit], ClockSteps::Fine, history) {
+                panic!("history {number}, {api:?}, {limit:?}: {error}");
             }
         }
     }
 }
 
 #[test]
-fn sets_stand_as_the_model_says_after_anything() {
+fn sets_match_the_model_over_long_histories() {
     let limits = (even_buckets(5..12), logs(5..12), windows(5..12));
-    all_agree(SETS, &[Way::Store], limits.prop_map(|(bucket, log, window)| vec![bucket, log, window]));
+    all_agree(SETS, &[Api::Store], limits.prop_map(|(bucket, log, window)| vec![bucket, log, window]));
     let limits = (even_buckets(5..12), slots(5..12, 1_000));
-    let mix = Mix { deadlines: false, ..SLOTS };
-    all_agree(mix, &[Way::Store], limits.prop_map(|(bucket, slots)| vec![bucket, slots]));
+    let mix = Operations { deadlines: false, ..SLOTS };
+    all_agree(mix, &[Api::Store], limits.prop_map(|(bucket, slots)| vec![bucket, slots]));
 }

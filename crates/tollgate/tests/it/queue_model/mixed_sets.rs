@@ -1,5 +1,5 @@
-//! Sets of different limits that wait together: every limit keeps its bound over the times of release, everybody is released in
-//! the end, and nothing is left charged.
+//! Waiting sets that overlap in some of their limits: every limit keeps its bound over the release times, every waiter is
+//! released in the end, and nothing stays charged.
 
 use crate::{by_hand::SECOND, limits::cases, tasks::Tasks};
 use proptest::{prelude::*, sample::Index};
@@ -22,9 +22,9 @@ const SECOND_NANOS: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 enum Op {
     Pass(u64),
-    /// Past everything that wakes meanwhile.
+    /// Moves the clock past all timers at once.
     Leap(u64),
-    /// Which limits, by bit, and how much of each.
+    /// A bit mask of limits, and the cost at each of them.
     Wait(u8, u32),
     Drop(Index),
     Leave(Index),
@@ -47,12 +47,12 @@ struct Waiter {
     came: u64,
 }
 
-/// Everything that has been released: when, by which waiter.
+/// Release times, each with its waiter.
 type Releases = Vec<(u64, usize)>;
 
 type Tasked<'a> = Tasks<'a, Result<Permit<'a>, WaitError>>;
 
-/// Notes who was released since.
+/// Collects the releases since the last call.
 fn collect<'a>(
     tasks: &mut Tasked<'a>,
     waiters: &BTreeMap<usize, Waiter>,
@@ -111,7 +111,7 @@ fn run(ops: Vec<Op>) -> Result<(), TestCaseError> {
         let in_use: u32 = held.iter().map(|(task, _)| waiters[task].slots()).sum();
         prop_assert!(in_use <= SLOTS, "{} slots of {} held", in_use, SLOTS);
     }
-    // Everybody leaves as soon as it is in: so everybody gets in, after a few refills of every limit each at most.
+    // Every permit is dropped at once, so every waiter is released after a few refills of every limit at most.
     let latest = clock.now() + 10 * SECOND * u32::try_from(waiters.len() + 1).unwrap();
     while !tasks.running().is_empty() {
         held.clear();
@@ -139,7 +139,7 @@ fn run(ops: Vec<Op>) -> Result<(), TestCaseError> {
         let left = store.peek(&[Charge::new(limit, "k").cost(0)]).unwrap().statuses()[0].remaining();
         prop_assert_eq!(left, full);
     }
-    prop_assert_eq!(clock.next_sleeper(), None, "somebody who is gone still sleeps");
+    prop_assert_eq!(clock.next_sleeper(), None, "a timer is left behind");
     Ok(())
 }
 
@@ -148,7 +148,7 @@ impl Waiter {
         self.at(3)
     }
 
-    /// How much of a limit it wants.
+    /// The cost at a limit.
     fn at(&self, limit: u8) -> u32 {
         if self.of >> limit & 1 == 1 { self.cost } else { 0 }
     }
@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn sets_of_different_limits_keep_all_of_them_and_nobody_is_stuck(ops in ops()) {
+    fn overlapping_sets_keep_every_bound_and_all_finish(ops in ops()) {
         run(ops)?;
     }
 }

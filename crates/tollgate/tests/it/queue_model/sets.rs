@@ -1,15 +1,14 @@
-//! Sets of the same limits against the model: for them one line at a time is one queue, whose first goes when all its limits have
-//! room, and which is charged then.
+//! Sets of the same limits against the model: their waiters form one queue, and a set is charged as one at its release.
 
 use super::{
-    drive::{Steps, agree},
-    history::{Mix, Numbers, even_buckets, logs, slots, windows},
-    library::Way,
+    harness::{ClockSteps, agree},
+    history::{Numbers, Operations, even_buckets, logs, slots, windows},
+    library::Api,
 };
 use crate::limits::cases;
 use proptest::prelude::*;
 
-/// Of rates alone.
+/// Sets without slots.
 fn rates(limits: std::ops::Range<u32>) -> impl Strategy<Value = Vec<Numbers>> {
     let (bucket, bursts) = (|| even_buckets(limits.clone()), limits.clone());
     prop_oneof![
@@ -38,66 +37,66 @@ proptest! {
     #[test]
     fn a_set_is_charged_when_it_is_released(
         limits in rates(1..12),
-        history in Mix { peeks: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { peeks: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, Steps::Fine, history)?;
+        agree(Api::Store, &limits, ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn a_set_that_gives_up_leaves_no_trace(
+    fn cancelled_sets_leave_no_gap(
         limits in rates(1..12),
-        history in Mix { drops: true, checks: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { drops: true, checks: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, Steps::Fine, history)?;
+        agree(Api::Store, &limits, ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn late_timers_lose_nothing_of_a_set(
+    fn late_timers_lose_no_capacity_of_a_set(
         limits in rates(1..12),
-        steps in prop::sample::select(vec![Steps::Coarse, Steps::Reversed]),
-        history in Mix { longest: 20_000, drops: true, ..Mix::ARRIVALS }.histories(),
+        steps in prop::sample::select(vec![ClockSteps::Coarse, ClockSteps::CoarseReversed]),
+        history in Operations { longest: 20_000, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, steps, history)?;
+        agree(Api::Store, &limits, steps, history)?;
     }
 
     #[test]
-    fn a_set_that_nobody_polls_holds_nobody_up(
+    fn unpolled_sets_do_not_block_the_queue(
         limits in rates(1..12),
-        history in Mix { forgotten: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { unpolled: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, Steps::Fine, history)?;
+        agree(Api::Store, &limits, ClockSteps::Fine, history)?;
     }
 
     #[test]
     fn deadlines_of_sets_are_judged_on_arrival(
         limits in rates(1..12),
-        history in Mix { deadlines: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { deadlines: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, Steps::Fine, history)?;
+        agree(Api::Store, &limits, ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn what_is_done_to_a_limit_reaches_every_set(
+    fn changes_to_one_limit_apply_to_all_waiting_sets(
         limits in rates(5..12),
-        history in Mix { changes: true, acts: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { changes: true, acts: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, Steps::Fine, history)?;
+        agree(Api::Store, &limits, ClockSteps::Fine, history)?;
     }
 
     #[test]
     fn a_set_enters_its_slots_when_it_is_released(
         limits in with_slots(1..8),
-        history in Mix { leaves: true, peeks: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { leaves: true, peeks: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, Steps::Fine, history)?;
+        agree(Api::Store, &limits, ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn late_timers_hold_up_no_set_with_slots(
+    fn late_timers_delay_no_set_with_slots(
         limits in with_slots(1..8),
-        steps in prop::sample::select(vec![Steps::Coarse, Steps::Reversed]),
-        history in Mix { leaves: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        steps in prop::sample::select(vec![ClockSteps::Coarse, ClockSteps::CoarseReversed]),
+        history in Operations { leaves: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(Way::Store, &limits, steps, history)?;
+        agree(Api::Store, &limits, steps, history)?;
     }
 }

@@ -1,9 +1,9 @@
 //! Windows, logs and slots against the model.
 
 use super::{
-    drive::{Steps, agree},
-    history::{Mix, Numbers, logs, slots, windows},
-    library::ways,
+    harness::{ClockSteps, agree},
+    history::{Numbers, Operations, logs, slots, windows},
+    library::apis,
 };
 use crate::{
     by_hand::{SECOND, bucket, limiter, log},
@@ -17,7 +17,7 @@ fn windowed(limits: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
     prop_oneof![windows(limits.clone()), logs(limits)]
 }
 
-/// Wherever somebody waits already.
+/// Also behind a queue.
 #[test]
 fn a_cost_above_the_limit_is_refused_at_once_behind_a_queue() {
     let limits: [Limit; 4] = [bucket(1, 2).into(), log(2).into(), fixed(2).into(), slots_of_two().into()];
@@ -44,95 +44,95 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn who_gives_up_in_front_of_a_window_leaves_no_trace(
-        way in ways(),
+    fn cancelled_waiters_leave_no_gap_at_windows(
+        api in apis(),
         limit in windowed(1..12),
-        history in Mix { drops: true, checks: true, peeks: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { drops: true, checks: true, peeks: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn late_timers_lose_nothing_of_a_window(
-        way in ways(),
+    fn late_timers_lose_no_capacity_of_a_window(
+        api in apis(),
         limit in windowed(1..12),
-        steps in prop::sample::select(vec![Steps::Coarse, Steps::Reversed]),
-        history in Mix { longest: 20_000, drops: true, checks: true, ..Mix::ARRIVALS }.histories(),
+        steps in prop::sample::select(vec![ClockSteps::Coarse, ClockSteps::CoarseReversed]),
+        history in Operations { longest: 20_000, drops: true, checks: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], steps, history)?;
+        agree(api, &[limit], steps, history)?;
     }
 
     #[test]
     fn deadlines_at_a_window_are_judged_on_arrival(
-        way in ways(),
+        api in apis(),
         limit in windowed(1..12),
-        history in Mix { deadlines: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { deadlines: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn a_forgotten_future_holds_nobody_up_at_a_window(
-        way in ways(),
+    fn unpolled_futures_do_not_block_the_queue_of_a_window(
+        api in apis(),
         limit in windowed(1..12),
-        history in Mix { forgotten: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { unpolled: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn what_is_done_to_a_window_reaches_everybody(
-        way in ways(),
+    fn changes_to_a_window_apply_to_the_whole_queue(
+        api in apis(),
         limit in windowed(5..12),
-        history in Mix { changes: true, acts: true, drops: true, deadlines: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { changes: true, acts: true, drops: true, deadlines: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn slots_go_to_the_first_who_still_waits(
-        way in ways(),
+    fn free_slots_go_to_the_first_waiter(
+        api in apis(),
         limit in slots(1..8, 1_000),
-        history in Mix { leaves: true, drops: true, checks: true, peeks: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { leaves: true, drops: true, checks: true, peeks: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
-    /// Nobody knows when a slot comes back: such a wait ends at its deadline.
+    /// The time at which a slot is returned is unknown, so the deadline is not judged on arrival.
     #[test]
     fn a_wait_for_a_slot_ends_at_its_deadline(
-        way in ways(),
+        api in apis(),
         limit in slots(1..8, 1_000),
-        history in Mix { leaves: true, drops: true, deadlines: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { leaves: true, drops: true, deadlines: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn no_more_wait_for_slots_than_may(
-        way in ways(),
+    fn a_full_queue_for_slots_refuses_at_once(
+        api in apis(),
         limit in slots(1..4, 3),
-        history in Mix { leaves: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { leaves: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn late_timers_hold_up_no_slot(
-        way in ways(),
+    fn late_timers_delay_no_slot(
+        api in apis(),
         limit in slots(1..8, 1_000),
-        steps in prop::sample::select(vec![Steps::Coarse, Steps::Reversed]),
-        history in Mix { leaves: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        steps in prop::sample::select(vec![ClockSteps::Coarse, ClockSteps::CoarseReversed]),
+        history in Operations { leaves: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], steps, history)?;
+        agree(api, &[limit], steps, history)?;
     }
 
     #[test]
-    fn more_or_fewer_slots_reach_everybody(
-        way in ways(),
+    fn a_changed_number_of_slots_applies_to_the_whole_queue(
+        api in apis(),
         limit in slots(5..8, 1_000),
-        history in Mix { leaves: true, drops: true, changes: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { leaves: true, drops: true, changes: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 }
