@@ -7,6 +7,7 @@
 mod aborts;
 mod clients;
 mod dodging;
+mod giving_up;
 mod nginx;
 mod paths;
 mod refusing;

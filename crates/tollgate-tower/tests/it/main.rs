@@ -3,6 +3,7 @@
 
 mod any_order;
 mod calls;
+mod giving_up;
 mod keys;
 mod served;
 mod sharing;

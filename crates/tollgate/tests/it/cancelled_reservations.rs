@@ -1,4 +1,4 @@
-//! What cancelling and settling say came back, against the plain model of [`reserved_turns`](crate::reserved_turns).
+//! The units that `cancel` and `settle` report as returned, against the model of [`reserved_turns`](crate::reserved_turns).
 
 use crate::{
     by_hand::{SECOND, bucket, keyed, limiter, log, store},
@@ -15,7 +15,7 @@ use tollgate::{
 enum Op {
     Reserve(u32),
     Cancel(Index),
-    /// Settles one at so many thirds of its cost.
+    /// Settles a reservation at so many thirds of its cost.
     Settle(Index, u32),
     Pass(u64),
 }
@@ -30,7 +30,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..40)
 }
 
-/// By which type a bucket is reached.
+/// The type that holds the bucket.
 enum Gate {
     Limiter(Limiter<ManualClock>),
     Keyed(KeyedLimiter<ManualClock>),
@@ -133,7 +133,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn cancel_and_settle_say_what_came_back(
+    fn cancel_and_settle_report_the_returned_units(
         which in 0_u8..3,
         is_leaky: bool,
         amount in prop_oneof![Just(1_u64), Just(3), Just(10), 1_u64..5_000],
@@ -157,23 +157,23 @@ proptest! {
 }
 
 #[test]
-fn the_last_one_returns_everything_and_one_in_front_of_an_equal_one_nothing() {
+fn later_reservations_reduce_what_cancelling_returns() {
     let (one, clock) = limiter(bucket(1, 5));
     one.reserve(5, SECOND).unwrap().keep();
     let [first, second] = [(); 2].map(|()| one.reserve(3, 10 * SECOND).unwrap());
     assert_eq!(first.cancel(), 0);
     assert_eq!(second.cancel(), 3);
     let (first, _second) = (one.reserve(4, 10 * SECOND).unwrap(), one.reserve(1, 10 * SECOND).unwrap());
-    assert_eq!(first.cancel(), 3, "one unit stands on it");
+    assert_eq!(first.cancel(), 3, "one unit was reserved later");
     clock.advance(100 * SECOND);
-    assert_eq!(one.reserve(2, SECOND).unwrap().cancel(), 0, "it is due, so it is spent");
+    assert_eq!(one.reserve(2, SECOND).unwrap().cancel(), 0, "a due reservation is spent");
     assert_eq!(one.reserve(2, SECOND).unwrap().settle(1), 1);
     assert_eq!(one.reserve(2, SECOND).unwrap().settle(4), 0, "and two more are owed");
     assert_eq!(one.peek(0).remaining(), 0, "2 + 1 + 4 of 5");
 }
 
 #[test]
-fn a_keyed_limiter_says_what_came_back() {
+fn a_keyed_limiter_reports_the_returned_units() {
     let (by_key, _) = keyed(bucket(1, 5), 10);
     by_key.reserve("k", 5, SECOND).unwrap().keep();
     assert_eq!(by_key.reserve("k", 2, 10 * SECOND).unwrap().cancel(), 2);
@@ -181,7 +181,7 @@ fn a_keyed_limiter_says_what_came_back() {
 }
 
 #[test]
-fn a_set_says_what_came_back_of_every_charge() {
+fn a_set_reports_the_returned_units_per_charge() {
     let (store, clock) = store();
     let [rate, uses, other] = [bucket(1, 5).into(), log(5).into(), bucket(100, 5).into()]
         .map(|limit: tollgate::Limit| store.add(limit).unwrap());
@@ -191,12 +191,12 @@ fn a_set_says_what_came_back_of_every_charge() {
     assert_eq!(
         store.reserve(&set, 10 * SECOND).unwrap().cancel(),
         [3, 3, 0, 4],
-        "two of them are one charge on one bucket"
+        "two charges on one bucket count at the first"
     );
     let set = [on(&rate, 2), on(&other, 4)];
     let back = store.reserve(&set, 10 * SECOND).unwrap().settle_each(&[1, 1]);
     assert_eq!(back, [1, 3]);
     clock.advance(100 * SECOND);
-    assert_eq!(store.reserve(&set, SECOND).unwrap().cancel(), [0, 0], "due at once, and spent");
-    assert_eq!(store.reserve(&[], SECOND).unwrap().cancel(), Vec::<u32>::new());
+    assert_eq!(store.reserve(&set, SECOND).unwrap().cancel(), [0, 0], "a due reservation is spent");
+    assert!(store.reserve(&[], SECOND).unwrap().cancel().is_empty());
 }

@@ -1,7 +1,7 @@
-//! Waiters who give up leave no hole in the queue: the limit's bound holds over the times at which the others are released, and
-//! its rate is used.
+//! Cancelled waiters leave no gap in the queue: the limit's bound holds over the release times, and the rate is used.
 //!
-//! 200 waiters a second for 100 units a second and a burst of one, all of whom give up after half a second: most of them do.
+//! The load is 200 waiters a second for 100 units a second and a burst of one. All of them time out after half a second, so half
+//! of them are cancelled.
 
 use crate::{
     by_hand::{SECOND, bucket, keyed, limiter, log, store},
@@ -15,23 +15,23 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const BETWEEN_ARRIVALS: Duration = Duration::from_millis(5);
 const LASTING: Duration = Duration::from_secs(20);
 
-/// 100 a second: a unit is there every 10 ms, and the burst is one.
+/// Nanoseconds in which 100 a second give one unit.
 const UNIT: u64 = 10_000_000;
 
 fn hundred() -> TokenBucket {
     bucket(100, 1)
 }
 
-/// How the waiters' timers go.
+/// When timers fire.
 #[derive(Clone, Copy)]
 enum Timers {
     OnTime,
-    /// They go off together, as late as that.
+    /// At the next multiple of this time.
     Every(Duration),
 }
 
 impl Timers {
-    /// When a timer goes off that was set to that time.
+    /// When a timer set to `at` fires.
     fn late(self, at: Duration) -> Duration {
         match self {
             Self::OnTime => at,
@@ -43,26 +43,20 @@ impl Timers {
     }
 }
 
-/// When somebody who comes at a time is to give up, if it still waits.
-type GivesUp = fn(arrival: usize) -> Duration;
+/// The timeout of a waiter, by its number.
+type Timeout = fn(arrival: usize) -> Duration;
 
-fn after_half_a_second(_: usize) -> Duration {
+fn half_a_second(_: usize) -> Duration {
     PATIENCE
 }
 
-/// From at once to a second, in an order that looks like none.
-fn at_random(arrival: usize) -> Duration {
+/// Between 0 and 1 s, pseudo-random.
+fn random(arrival: usize) -> Duration {
     MILLISECOND * u32::try_from(arrival * 7919 % 1_000).unwrap()
 }
 
-/// Lets waiters come and give up; when the others were released, in the order in which they came, by how long each says that it
-/// waited.
-fn releases<'a, F, E>(
-    clock: &ManualClock,
-    timers: Timers,
-    gives_up: GivesUp,
-    wait: impl Fn() -> F,
-) -> Vec<u64>
+/// Runs the load. The release times in order of arrival, each computed from `Passed::waited`.
+fn releases<'a, F, E>(clock: &ManualClock, timers: Timers, timeout: Timeout, wait: impl Fn() -> F) -> Vec<u64>
 where
     F: Future<Output = Result<Passed, E>> + 'a,
     E: std::fmt::Debug,
@@ -70,7 +64,7 @@ where
     let mut tasks = Tasks::on(clock);
     let arrivals = usize::try_from(LASTING.as_nanos() / BETWEEN_ARRIVALS.as_nanos()).unwrap();
     let came_at = |arrival: usize| BETWEEN_ARRIVALS * u32::try_from(arrival).unwrap();
-    let leaves_at = |arrival| timers.late(came_at(arrival) + gives_up(arrival));
+    let leaves_at = |arrival| timers.late(came_at(arrival) + timeout(arrival));
     let mut departures: Vec<(Duration, usize)> =
         (0..arrivals).map(|arrival| (leaves_at(arrival), arrival)).collect();
     departures.sort_unstable();
@@ -95,7 +89,7 @@ where
     released.into_iter().map(|(_, at)| at).collect()
 }
 
-/// Moves the clock on, polling whoever wakes: on time, or when all of them do.
+/// Moves the clock on and polls woken tasks, as the timers say.
 fn go_to<T>(tasks: &mut Tasks<'_, T>, clock: &ManualClock, timers: Timers, at: Duration) {
     let at = Time::ZERO + at;
     match timers {
@@ -104,7 +98,7 @@ fn go_to<T>(tasks: &mut Tasks<'_, T>, clock: &ManualClock, timers: Timers, at: D
             tasks.pass(at - clock.now());
         }
         Timers::Every(grain) => {
-            // Nobody is polled before the next tick.
+            // Nothing is polled before the next tick.
             let tick = |time: Time| u128::from(time.as_nanos()) / grain.as_nanos();
             let ticks = tick(clock.now()) < tick(at);
             clock.set(at);
@@ -115,14 +109,13 @@ fn go_to<T>(tasks: &mut Tasks<'_, T>, clock: &ManualClock, timers: Timers, at: D
     }
 }
 
-/// No stretch of time has more than the burst and what the rate gives meanwhile, and the rate is used.
-fn kept_and_used(in_order: &[u64], what: &str) {
+/// Checks the bound of burst + rate * t over every window, that 95 % of the rate is used, and the order of arrival.
+fn assert_bound_and_share(in_order: &[u64], what: &str) {
     let mut released = in_order.to_vec();
     released.sort_unstable();
     let (mut worst, mut within) = (0, (0, 0));
     for (first, from) in released.iter().enumerate() {
         for (more, to) in released[first..].iter().enumerate() {
-            // One for the burst; what the rate gives by then.
             let excess = (more as u64 * UNIT).saturating_sub(to - from);
             if excess > worst {
                 (worst, within) = (excess, (*from, *to));
@@ -144,36 +137,36 @@ fn kept_and_used(in_order: &[u64], what: &str) {
     assert!(in_order.is_sorted(), "{what}: not in the order of arrival");
 }
 
-/// The same, at every way to wait.
-fn everywhere(what: &str, timers: Timers, gives_up: GivesUp) {
+/// Runs the load at every type that waits.
+fn measure_everywhere(what: &str, timers: Timers, timeout: Timeout) {
     let (one, clock) = limiter(hundred());
-    kept_and_used(&releases(&clock, timers, gives_up, || one.wait()), &format!("limiter, {what}"));
+    assert_bound_and_share(&releases(&clock, timers, timeout, || one.wait()), &format!("limiter, {what}"));
     let (by_key, clock) = keyed(hundred(), 10);
-    let released = releases(&clock, timers, gives_up, || by_key.wait("k"));
-    kept_and_used(&released, &format!("keyed limiter, {what}"));
+    let released = releases(&clock, timers, timeout, || by_key.wait("k"));
+    assert_bound_and_share(&released, &format!("keyed limiter, {what}"));
     let (store, clock) = store();
     let limits = [hundred(), bucket(1_000, 10)].map(|limit| store.add(limit).unwrap());
     let set = limits.each_ref().map(|limit| Charge::new(limit, "k"));
-    kept_and_used(&releases(&clock, timers, gives_up, || store.wait(&set)), &format!("set, {what}"));
+    assert_bound_and_share(&releases(&clock, timers, timeout, || store.wait(&set)), &format!("set, {what}"));
 }
 
 #[test]
-fn who_gives_up_after_half_a_second_leaves_no_hole() {
-    everywhere("after 0.5 s", Timers::OnTime, after_half_a_second);
+fn timeouts_of_half_a_second_leave_no_gap() {
+    measure_everywhere("after 0.5 s", Timers::OnTime, half_a_second);
 }
 
 #[test]
-fn who_gives_up_at_random_leaves_no_hole() {
-    everywhere("at random", Timers::OnTime, at_random);
+fn random_timeouts_leave_no_gap() {
+    measure_everywhere("at random", Timers::OnTime, random);
 }
 
 #[test]
-fn late_timers_neither_exceed_the_bound_nor_lose_any_of_the_rate() {
-    everywhere("timers late by 30 ms", Timers::Every(30 * MILLISECOND), after_half_a_second);
-    everywhere("timers late by 7 ms", Timers::Every(7 * MILLISECOND), at_random);
+fn late_timers_keep_the_bound_and_the_rate() {
+    measure_everywhere("timers late by 30 ms", Timers::Every(30 * MILLISECOND), half_a_second);
+    measure_everywhere("timers late by 7 ms", Timers::Every(7 * MILLISECOND), random);
 }
 
-/// A store with a bucket that is booked for 910 ms ahead, and a log of five a second.
+/// A store with a bucket that is reserved for 910 ms ahead, and a log of five a second.
 fn bucket_and_log() -> (MemoryStore<ManualClock>, ManualClock, [LimitHandle; 2]) {
     let (store, clock) = store();
     let limits = [store.add(hundred()).unwrap(), store.add(log(5)).unwrap()];
@@ -189,9 +182,9 @@ fn at_most_five_in_any_second(released: &[u64]) {
     }
 }
 
-/// The log is charged when they go, not when they come.
+/// The log is charged at the release, not on arrival.
 #[test]
-fn a_log_in_a_set_counts_the_times_of_release() {
+fn a_log_in_a_set_counts_release_times() {
     let (store, clock, limits) = bucket_and_log();
     let set = limits.each_ref().map(|limit| Charge::new(limit, "k"));
     let mut tasks = Tasks::on(&clock);
@@ -204,18 +197,18 @@ fn a_log_in_a_set_counts_the_times_of_release() {
 }
 
 #[test]
-fn a_log_in_a_set_keeps_its_bound_when_waiters_give_up() {
-    for gives_up in [after_half_a_second as GivesUp, at_random] {
+fn a_log_in_a_set_keeps_its_bound_when_waiters_are_cancelled() {
+    for timeout in [half_a_second as Timeout, random] {
         let (store, clock, limits) = bucket_and_log();
         let set = limits.each_ref().map(|limit| Charge::new(limit, "k"));
-        let released = releases(&clock, Timers::OnTime, gives_up, || store.wait(&set));
+        let released = releases(&clock, Timers::OnTime, timeout, || store.wait(&set));
         at_most_five_in_any_second(&released);
         assert!(released.len() >= 5 * 19, "{} of a hundred", released.len());
     }
 }
 
-/// Changes a limit of ten a second to one of another rate when a hundred wait, after a second; when each was released, newcomers
-/// at that time included.
+/// Changes ten a second to another rate after one second, while a hundred wait, and adds ten waiters then. The release times in
+/// milliseconds, for every type.
 fn released_when_changed(per_second: u32) -> [Vec<u64>; 3] {
     let (one, one_clock) = limiter(bucket(10, 1));
     let (by_key, keyed_clock) = keyed(bucket(10, 1), 10);
@@ -246,9 +239,9 @@ where
     tasks.millis()
 }
 
-/// Ten went by then, at 0.1 s each, and the eleventh just as the numbers changed.
+/// By the change at 1 s, waiters 0 to 10 have been released, one every 0.1 s.
 #[test]
-fn numbers_that_were_raised_reach_everybody_who_waits() {
+fn a_raised_rate_applies_to_the_whole_queue() {
     let expected: Vec<u64> = (0..110).map(|n| if n <= 10 { n * 100 } else { 1_000 + n - 10 }).collect();
     for released in released_when_changed(1_000) {
         assert_eq!(released, expected);
@@ -256,16 +249,16 @@ fn numbers_that_were_raised_reach_everybody_who_waits() {
 }
 
 #[test]
-fn numbers_that_were_lowered_reach_everybody_who_waits() {
+fn a_lowered_rate_applies_to_the_whole_queue() {
     let expected: Vec<u64> = (0..110).map(|n| if n <= 10 { n * 100 } else { (n - 9) * 1_000 }).collect();
     for released in released_when_changed(1) {
         assert_eq!(released, expected);
     }
 }
 
-/// Of those who were told that they would be in time, some no longer can be, and are told so.
+/// Waiters 8 to 10 were accepted on arrival, and the lower rate makes their deadline unreachable.
 #[test]
-fn who_can_no_longer_be_in_time_is_told_at_once() {
+fn a_lowered_rate_refuses_unreachable_deadlines_at_once() {
     let (limiter, clock) = limiter(bucket(10, 1));
     let mut tasks = Tasks::on(&clock);
     tasks.start_all((0..11).map(|_| limiter.wait().up_to(SECOND)));
@@ -275,16 +268,12 @@ fn who_can_no_longer_be_in_time_is_told_at_once() {
     tasks.done.clear();
     limiter.change(bucket(5, 1));
     tasks.run();
-    // The next ones go after 0.7 and 0.9 s, and then it is 1.1 s.
+    // The next releases are at 0.7, 0.9 and 1.1 s.
     assert_eq!(tasks.order(), [8, 9, 10]);
     for (_, at, refused) in std::mem::take(&mut tasks.done) {
         assert_eq!(at, Time::ZERO + SECOND / 2);
         let reason = refused.unwrap_err().reason();
-        assert_eq!(
-            reason,
-            Reason::Late { retry_after: SECOND / 10 },
-            "those who are told do not hold up others"
-        );
+        assert_eq!(reason, Reason::Late { retry_after: SECOND / 10 }, "a refused waiter delays nobody");
     }
     tasks.finish();
     assert_eq!((tasks.order(), tasks.millis()), (vec![6, 7], vec![700, 900]));

@@ -1,6 +1,8 @@
 //! The library as its users see it: one binary, on manual clocks.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[cfg(feature = "tokio")]
+mod aborted_tasks;
 mod booking;
 mod bounds;
 mod by_hand;
@@ -20,6 +22,7 @@ mod paced;
 mod permits;
 mod pitfalls;
 mod queue_model;
+mod queue_rules;
 mod regressions;
 mod reservations;
 mod reserved_turns;

@@ -1,118 +1,125 @@
-//! Waiting, against a plain model of it: one queue, whose first goes as soon as its limits have room.
+//! Property tests of waiting against a plain model: one FIFO queue whose head is released as soon as its limits have room.
 //!
-//! Random histories of arrivals, costs, deadlines, drops (without a poll, before, at and after the release), futures that nobody
-//! polls any more, checks, changed numbers, resets, refunds, grants and bans, in virtual time. Everybody has to be released at
-//! the very nanosecond at which the model says, however late it is polled; whoever gives up before its release must leave no
-//! trace; and whatever the model says, any stretch of time admits at most `burst + rate * t`, first come, first served.
+//! Random histories run in virtual time: arrivals, costs, deadlines, drops (before the first poll, and before, at and after the
+//! release), futures that are never polled again, checks, changed numbers, resets, refunds, grants and bans. The release times
+//! must equal the model's to the nanosecond, also when a waiter is polled late. A waiter that is dropped before its release
+//! must leave no trace. Independently of the model, every window of release times admits at most `burst + rate * t`, and
+//! releases follow the order of arrival.
 
-mod drive;
+mod any_limit;
+mod harness;
 mod history;
 mod library;
-mod meters;
+mod limit_models;
+mod long_histories;
+mod mixed_sets;
 mod model;
+mod sets;
+mod windows;
 
 use crate::limits::cases;
-use drive::{Steps, agree};
-use history::{Mix, buckets};
-use library::ways;
+use harness::{ClockSteps, agree};
+use history::{Operations, buckets};
+use library::apis;
 use proptest::prelude::*;
 
 proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn nobody_gives_up(way in ways(), limit in buckets(1..12), history in Mix::ARRIVALS.histories()) {
-        agree(way, &[limit], Steps::Fine, history)?;
+    fn waiters_are_released_in_order_at_exact_times(api in apis(), limit in buckets(1..12), history in Operations::ARRIVALS.histories()) {
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn who_waits_has_taken_nothing(
-        way in ways(),
+    fn waiters_consume_nothing_before_their_release(
+        api in apis(),
         limit in buckets(1..12),
-        history in Mix { peeks: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { peeks: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn who_gives_up_leaves_no_hole(
-        way in ways(),
+    fn cancelled_waiters_leave_no_gap(
+        api in apis(),
         limit in buckets(1..12),
-        history in Mix { drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn late_timers_lose_nothing(
-        way in ways(),
+    fn late_timers_lose_no_capacity(
+        steps in prop::sample::select(vec![ClockSteps::Coarse, ClockSteps::CoarseReversed]),
+        api in apis(),
         limit in buckets(1..12),
-        history in Mix { longest: 20_000, drops: true, checks: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { longest: 20_000, drops: true, checks: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Coarse, history)?;
+        agree(api, &[limit], steps, history)?;
     }
 
     #[test]
     fn deadlines_are_judged_on_arrival(
-        way in ways(),
+        api in apis(),
         limit in buckets(1..12),
-        history in Mix { deadlines: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { deadlines: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn a_check_does_not_overtake(
-        way in ways(),
+    fn checks_do_not_overtake_the_queue(
+        api in apis(),
         limit in buckets(1..12),
-        history in Mix { checks: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { checks: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn a_future_that_nobody_polls_holds_nobody_up(
-        way in ways(),
+    fn unpolled_futures_do_not_block_the_queue(
+        api in apis(),
         limit in buckets(1..12),
-        history in Mix { forgotten: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { unpolled: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
-    /// Whoever is behind several of them may look late, but is released as of its own time.
+    /// A waiter behind several of them may be polled late, but is released as of its own time.
     #[test]
-    fn futures_that_nobody_polls_take_nothing_from_others(
-        way in ways(),
+    fn unpolled_futures_among_drops_delay_no_release(
+        api in apis(),
         limit in buckets(1..12),
-        history in Mix { forgotten: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { unpolled: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Lenient, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn changed_numbers_reach_everybody(
-        way in ways(),
+    fn changed_numbers_apply_to_the_whole_queue(
+        api in apis(),
         limit in buckets(5..12),
-        history in Mix { changes: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { changes: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn who_can_no_longer_be_in_time_is_told(
-        way in ways(),
+    fn deadlines_that_a_change_makes_unreachable_end_the_wait(
+        api in apis(),
         limit in buckets(5..12),
-        history in Mix { changes: true, deadlines: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { changes: true, deadlines: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 
     #[test]
-    fn resets_refunds_grants_and_bans_reach_everybody(
-        way in ways(),
+    fn resets_refunds_grants_and_bans_apply_to_the_whole_queue(
+        api in apis(),
         limit in buckets(5..12),
-        history in Mix { acts: true, drops: true, ..Mix::ARRIVALS }.histories(),
+        history in Operations { acts: true, drops: true, ..Operations::ARRIVALS }.histories(),
     ) {
-        agree(way, &[limit], Steps::Fine, history)?;
+        agree(api, &[limit], ClockSteps::Fine, history)?;
     }
 }

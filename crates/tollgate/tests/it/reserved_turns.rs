@@ -1,5 +1,5 @@
-//! Reservations that are cancelled, against a plain model: what comes back is the cost less what was reserved after it, so that
-//! the bound holds over the times at which reservations are due.
+//! Cancelled reservations against a plain model: cancelling returns the cost less what was reserved later, so that the bound
+//! holds over the due times.
 
 use crate::limits::{cases, per};
 use proptest::{prelude::*, sample::Index};
@@ -22,17 +22,17 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..40)
 }
 
-/// A bucket as one number: until where its credit line is used. A nanosecond earns `earn`, a unit costs `price`.
+/// A bucket as one number: the point up to which its credit line is used. A nanosecond earns `earn`, a unit costs `price`.
 pub(crate) struct Line {
     pub(crate) earn: u128,
     pub(crate) price: u128,
     pub(crate) burst: u128,
     pub(crate) used_until: u128,
-    /// All that was ever reserved.
+    /// Everything that was ever reserved.
     reserved: u128,
 }
 
-/// A reservation on the line.
+/// A reservation in the model.
 pub(crate) struct Reserved {
     pub(crate) cost: u32,
     pub(crate) due: u64,
@@ -58,7 +58,7 @@ impl Line {
         Reserved { cost, due, used_until: self.used_until, reserved: self.reserved }
     }
 
-    /// Gives back up to so many units, and says how many whole ones came back.
+    /// Returns up to so many units of a reservation, and how many whole units that was.
     pub(crate) fn give_back(&mut self, now: u64, of: &Reserved, units: u32) -> u32 {
         let (line, is_due) = (self.at(now), of.due <= now);
         let later = if is_due { 0 } else { self.reserved - of.reserved };
@@ -69,14 +69,14 @@ impl Line {
         u32::try_from((before - self.used_until) / self.price).unwrap()
     }
 
-    /// How long until it is as if never used.
+    /// The time until the bucket is full.
     pub(crate) fn reset_after(&self, now: u64) -> Duration {
         let level = self.used_until.saturating_sub(self.at(now));
         let nanos = u64::try_from(level.div_ceil(self.earn)).unwrap();
         Duration::from_micros(nanos.div_ceil(1_000))
     }
 
-    /// No stretch of time between due times has more than burst + rate * t. A due time is rounded up to the nanosecond.
+    /// Checks burst + rate * t over every window of due times, which are rounded up to the nanosecond.
     pub(crate) fn holds(&self, mut used: Vec<(u64, u32)>) -> Result<(), TestCaseError> {
         used.sort_unstable();
         for (first, (from, _)) in used.iter().enumerate() {
@@ -146,7 +146,7 @@ fn agree(is_leaky: bool, amount: u64, burst: u32, ops: Vec<Op>) -> Result<(), Te
     line.holds(used)
 }
 
-/// What is stored (a second's permits) is free, and whoever is last has not paid yet.
+/// Stored permits (one second's) are free, and the last request of a window has not been paid for yet.
 fn smooth_is_bounded(rate: u64, ops: Vec<Op>) -> Result<(), TestCaseError> {
     let clock = ManualClock::new();
     let limiter = Limiter::with_clock(SmoothBursty::new(per(rate, Duration::from_secs(1))), clock.clone());
@@ -173,7 +173,7 @@ fn smooth_is_bounded(rate: u64, ops: Vec<Op>) -> Result<(), TestCaseError> {
     for (first, (from, _)) in used.iter().enumerate() {
         let mut before = 0;
         for (to, cost) in &used[first..] {
-            // Every charge drops its part of a microsecond.
+            // Every charge truncates to a microsecond.
             let most = rate + 1 + (to - from + 100_000) / unit;
             prop_assert!(before <= most, "{} units before {}, from {}: {:?}", before, to, from, used);
             before += u64::from(*cost);
@@ -186,7 +186,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn a_cancelled_reservation_returns_what_nothing_stands_on(
+    fn a_cancelled_reservation_returns_its_cost_less_later_reservations(
         is_leaky: bool,
         amount in prop_oneof![Just(1_u64), Just(3), Just(10), 1_u64..5_000],
         burst in 1_u32..12,
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn a_smooth_limiter_keeps_its_bound_when_reservations_are_cancelled(
+    fn smooth_limiters_keep_their_bound_when_reservations_are_cancelled(
         rate in prop::sample::select(vec![5_u64, 10, 100]),
         ops in ops(),
     ) {

@@ -19,12 +19,14 @@ pub(crate) struct Tasks<'a, T> {
     /// Which task finished when, in the order they did.
     pub(crate) done: Vec<(usize, Time, T)>,
     pub(crate) polls: usize,
+    /// Polls the newest task first.
+    pub(crate) newest_first: bool,
 }
 
 struct Task<'a, T> {
     future: Option<Pin<Box<dyn Future<Output = T> + 'a>>>,
     woken: Arc<Woken>,
-    is_kept_only: bool,
+    is_stopped: bool,
 }
 
 struct Woken(AtomicBool);
@@ -37,7 +39,7 @@ impl Wake for Woken {
 
 impl<'a, T> Tasks<'a, T> {
     pub(crate) fn on(clock: &ManualClock) -> Self {
-        Self { clock: clock.clone(), tasks: Vec::new(), done: Vec::new(), polls: 0 }
+        Self { clock: clock.clone(), tasks: Vec::new(), done: Vec::new(), polls: 0, newest_first: false }
     }
 
     /// Starts a task and runs it as far as it goes; its number.
@@ -47,10 +49,10 @@ impl<'a, T> Tasks<'a, T> {
         task
     }
 
-    /// Starts a task and polls it once, and nobody else who may have been woken.
+    /// Starts a task and polls it once, and no other task.
     pub(crate) fn start_alone(&mut self, future: impl Future<Output = T> + 'a) -> usize {
         let woken = Arc::new(Woken(AtomicBool::new(true)));
-        self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_kept_only: false });
+        self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_stopped: false });
         let task = self.tasks.len() - 1;
         self.poll(task);
         task
@@ -60,7 +62,7 @@ impl<'a, T> Tasks<'a, T> {
     pub(crate) fn start_all<F: Future<Output = T> + 'a>(&mut self, futures: impl Iterator<Item = F>) {
         for future in futures {
             let woken = Arc::new(Woken(AtomicBool::new(true)));
-            self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_kept_only: false });
+            self.tasks.push(Task { future: Some(Box::pin(future)), woken, is_stopped: false });
         }
         self.run();
     }
@@ -71,14 +73,14 @@ impl<'a, T> Tasks<'a, T> {
         self.run();
     }
 
-    /// The same, and polls nobody who was woken by it.
+    /// The same without polling tasks that this wakes.
     pub(crate) fn abort_alone(&mut self, task: usize) {
         self.tasks[task].future = None;
     }
 
-    /// Keeps a task, and polls it never again.
-    pub(crate) fn put_aside(&mut self, task: usize) {
-        self.tasks[task].is_kept_only = true;
+    /// Keeps a task without polling it again.
+    pub(crate) fn stop_polling(&mut self, task: usize) {
+        self.tasks[task].is_stopped = true;
     }
 
     pub(crate) fn is_running(&self, task: usize) -> bool {
@@ -93,8 +95,9 @@ impl<'a, T> Tasks<'a, T> {
     pub(crate) fn run(&mut self) {
         loop {
             let mut any = false;
-            for task in 0..self.tasks.len() {
-                any |= self.poll(task);
+            let last = self.tasks.len();
+            for task in 0..last {
+                any |= self.poll(if self.newest_first { last - 1 - task } else { task });
             }
             if !any {
                 return;
@@ -102,11 +105,11 @@ impl<'a, T> Tasks<'a, T> {
         }
     }
 
-    /// Polls a task if it was woken. Whether it was.
+    /// Polls a task if it was woken; whether it was.
     fn poll(&mut self, number: usize) -> bool {
         let task = &mut self.tasks[number];
         let Some(future) = &mut task.future else { return false };
-        if task.is_kept_only || !task.woken.0.swap(false, SeqCst) {
+        if task.is_stopped || !task.woken.0.swap(false, SeqCst) {
             return false;
         }
         self.polls += 1;

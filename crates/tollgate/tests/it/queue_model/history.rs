@@ -1,20 +1,20 @@
-//! Random histories: who comes, who gives up and when, what is done to the limits meanwhile.
+//! Random histories: arrivals, cancellations, and operations on the limits.
 
-use super::meters::{Bucket, Kind, Log, Meter, Slots, Window};
+use super::limit_models::{Bucket, Kind, LimitModel, Log, Slots, Window};
 use proptest::{prelude::*, sample::Index};
 use std::{fmt, time::Duration};
-use tollgate::{Align, Concurrency, FixedWindow, Limit, Rate, SlidingLog, TokenBucket};
+use tollgate::{Align, Concurrency, FixedWindow, LeakyBucket, Limit, Rate, SlidingLog, TokenBucket};
 
-/// The numbers of a limit, for the library and for the model alike.
+/// The numbers of a limit, from which both the library's limit and the model are built.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Numbers {
-    Bucket { amount: u64, period: u64, burst: u32 },
+    Bucket { amount: u64, period: u64, burst: u32, is_leaky: bool },
     Window { limit: u32, length: u64, first_hit: bool },
     Log { limit: u32, window: u64 },
     Slots { limit: u32, max_hold: u64, queue: u32 },
 }
 
-/// What happens, and what becomes of those who wait when nothing more does.
+/// Operations in order, and how the remaining waiters end.
 #[derive(Clone)]
 pub(super) struct History {
     pub(super) ops: Vec<Op>,
@@ -23,13 +23,13 @@ pub(super) struct History {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// They go when it is their turn.
+    /// The clock runs until all are released.
     Served,
-    /// They are dropped, the first first.
+    /// They are dropped in order of arrival.
     Dropped,
 }
 
-/// A line for each thing.
+/// One line per operation.
 impl fmt::Debug for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.ops.iter().try_for_each(|op| write!(f, "\n  {op:?}"))?;
@@ -37,24 +37,24 @@ impl fmt::Debug for History {
     }
 }
 
-/// One thing that happens. Times are in thousandths of what a unit takes.
+/// One operation. Times are in thousandths of the time in which the limit gives one unit.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Pass(u64),
-    /// To the release of somebody in the queue, or a nanosecond before or after it.
+    /// Moves the clock to a waiter's release, or a nanosecond before or after it.
     PassToTurn(Index, i64),
     Wait {
         costs: [u32; 3],
         up_to: Option<u64>,
-        then: Then,
+        polling: Polling,
     },
-    /// A future that is dropped before it was polled.
+    /// Creates a future and drops it before the first poll.
     Unpolled,
-    /// Drops somebody who has not been told anything.
+    /// Drops a waiter that has no result yet.
     Drop(Index),
-    /// The same about the instant of its release, before anybody is polled.
+    /// Drops a waiter at its release, or a nanosecond before or after it, before anything is polled.
     DropAtTurn(Index, i64),
-    /// Gives slots back.
+    /// Drops a permit.
     Leave(Index),
     Check(u32),
     Peek,
@@ -65,23 +65,23 @@ pub(super) enum Op {
     Ban(u64),
 }
 
-/// What becomes of a future after its first poll.
+/// How a future is treated after its first poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    /// It is polled whenever it is woken.
-    IsPolled,
-    /// It is kept, and never polled again.
-    IsForgotten,
+pub(super) enum Polling {
+    /// It is polled whenever its waker is called.
+    WhenWoken,
+    /// It is kept and never polled again.
+    Never,
 }
 
-/// How often what happens, against the other things.
+/// Which operations a history contains.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mix {
-    /// The longest time that passes at once, in thousandths of what a unit takes.
+pub(super) struct Operations {
+    /// The longest step of the clock, in thousandths of a unit's time.
     pub(super) longest: u64,
     pub(super) deadlines: bool,
     pub(super) drops: bool,
-    pub(super) forgotten: bool,
+    pub(super) unpolled: bool,
     pub(super) checks: bool,
     pub(super) peeks: bool,
     pub(super) changes: bool,
@@ -90,13 +90,13 @@ pub(super) struct Mix {
     pub(super) leaves: bool,
 }
 
-impl Mix {
-    /// They come, and nothing else happens.
+impl Operations {
+    /// Arrivals without deadlines, and nothing else.
     pub(super) const ARRIVALS: Self = Self {
         longest: 2_500,
         deadlines: false,
         drops: false,
-        forgotten: false,
+        unpolled: false,
         checks: false,
         peeks: false,
         changes: false,
@@ -105,11 +105,15 @@ impl Mix {
     };
 
     pub(super) fn histories(self) -> impl Strategy<Value = History> {
+        self.histories_of(1..60)
+    }
+
+    pub(super) fn histories_of(self, ops: std::ops::Range<usize>) -> impl Strategy<Value = History> {
         let ending = match self.drops {
             true => prop::sample::select(vec![Ending::Served, Ending::Dropped]).boxed(),
             false => Just(Ending::Served).boxed(),
         };
-        let ops = prop::collection::vec(self.op(), 1..60);
+        let ops = prop::collection::vec(self.op(), ops);
         (ops, ending).prop_map(|(ops, ending)| History { ops, ending })
     }
 
@@ -122,14 +126,14 @@ impl Mix {
             true => prop::option::of(0_u64..12_000).boxed(),
             false => Just(None).boxed(),
         };
-        let then = match self.forgotten {
-            true => prop_oneof![3 => Just(Then::IsPolled), 1 => Just(Then::IsForgotten)].boxed(),
-            false => Just(Then::IsPolled).boxed(),
+        let polling = match self.unpolled {
+            true => prop_oneof![3 => Just(Polling::WhenWoken), 1 => Just(Polling::Never)].boxed(),
+            false => Just(Polling::WhenWoken).boxed(),
         };
-        let wait = ([cost(), cost(), cost()], up_to, then);
+        let wait = ([cost(), cost(), cost()], up_to, polling);
         let longest = self.longest;
         let ops: Vec<(u32, BoxedStrategy<Op>)> = vec![
-            (8, wait.prop_map(|(costs, up_to, then)| Op::Wait { costs, up_to, then }).boxed()),
+            (8, wait.prop_map(|(costs, up_to, polling)| Op::Wait { costs, up_to, polling }).boxed()),
             (4, (0..longest).prop_map(Op::Pass).boxed()),
             (1, (index(), about()).prop_map(|(which, by)| Op::PassToTurn(which, by)).boxed()),
             (weight(self.drops, 1), Just(Op::Unpolled).boxed()),
@@ -157,8 +161,12 @@ impl Numbers {
     pub(super) fn limit(self) -> Limit {
         let nanos = Duration::from_nanos;
         match self {
-            Self::Bucket { amount, period, burst } => {
-                TokenBucket::new(Rate::new(amount, nanos(period)).unwrap(), burst).unwrap().into()
+            Self::Bucket { amount, period, burst, is_leaky } => {
+                let rate = Rate::new(amount, nanos(period)).unwrap();
+                match is_leaky {
+                    true => LeakyBucket::new(rate, burst).unwrap().into(),
+                    false => TokenBucket::new(rate, burst).unwrap().into(),
+                }
             }
             Self::Window { limit, length, first_hit } => {
                 let align = if first_hit { Align::FirstHit } else { Align::Epoch };
@@ -171,22 +179,23 @@ impl Numbers {
         }
     }
 
-    pub(super) fn meter(self) -> Meter {
-        Meter::new(match self {
-            Self::Bucket { amount, period, burst } => Kind::Bucket(Bucket::new(amount, period, burst)),
+    pub(super) fn model(self) -> LimitModel {
+        LimitModel::new(match self {
+            Self::Bucket { amount, period, burst, .. } => Kind::Bucket(Bucket::new(amount, period, burst)),
             Self::Window { limit, length, first_hit } => Kind::Window(Window::new(limit, length, first_hit)),
             Self::Log { limit, window } => Kind::Log(Log::new(limit, window)),
             Self::Slots { limit, max_hold, .. } => Kind::Slots(Slots::new(limit, max_hold)),
         })
     }
 
-    /// How long a unit takes.
+    /// The time in which the limit gives one unit.
     pub(super) fn unit(self) -> u64 {
         match self {
             Self::Bucket { amount, period, .. } => period / amount,
             Self::Window { limit, length, .. } => length / u64::from(limit),
             Self::Log { limit, window } => window / u64::from(limit),
-            Self::Slots { limit, max_hold, .. } => max_hold / u64::from(limit),
+            // Not `max_hold`, which is for permits that are lost.
+            Self::Slots { .. } => 100_000_000,
         }
     }
 
@@ -197,15 +206,14 @@ impl Numbers {
         }
     }
 
-    /// Others of the same kind, that give five units at least.
+    /// Other numbers of the same kind, with a capacity of at least five.
     pub(super) fn varied(self, by: u32) -> Self {
         let most = 5 + by % 8;
         match self {
-            Self::Bucket { period, .. } => Self::Bucket {
-                amount: [1, 2, 3, 7, 10, 100, 1000][(by / 8 % 7) as usize],
-                period,
-                burst: most,
-            },
+            Self::Bucket { period, is_leaky, .. } => {
+                let amount = [1, 2, 3, 7, 10, 100, 1000][(by / 8 % 7) as usize];
+                Self::Bucket { amount, period, burst: most, is_leaky }
+            }
             Self::Window { length, first_hit, .. } => Self::Window { limit: most, length, first_hit },
             Self::Log { window, .. } => Self::Log { limit: most, window },
             Self::Slots { max_hold, queue, .. } => Self::Slots { limit: most, max_hold, queue },
@@ -213,7 +221,7 @@ impl Numbers {
     }
 }
 
-/// Token buckets of all rates, whose units mostly do not come on whole nanoseconds.
+/// Token and leaky buckets of many rates. Most of them earn a unit at a fraction of a nanosecond.
 pub(super) fn buckets(bursts: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
     let second = 1_000_000_000_u64;
     let rate = prop_oneof![
@@ -221,5 +229,39 @@ pub(super) fn buckets(bursts: std::ops::Range<u32>) -> impl Strategy<Value = Num
         2 => prop::sample::select(vec![(3, second), (7, second), (999, second), (13, 60 * second)]),
         1 => (1_u64..2_000, 1_000_u64..5 * second),
     ];
-    (rate, bursts).prop_map(|((amount, period), burst)| Numbers::Bucket { amount, period, burst })
+    (rate, bursts, prop::bool::weighted(0.2))
+        .prop_map(|((amount, period), burst, is_leaky)| Numbers::Bucket { amount, period, burst, is_leaky })
+}
+
+/// Buckets that earn a unit on whole nanoseconds, so that waiting for another limit loses no remainder.
+pub(super) fn even_buckets(bursts: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
+    let amount = prop::sample::select(vec![1_u64, 2, 5, 10, 100]);
+    (amount, bursts).prop_map(|(amount, burst)| Numbers::Bucket {
+        amount,
+        period: 1_000_000_000,
+        burst,
+        is_leaky: false,
+    })
+}
+
+pub(super) fn windows(limits: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
+    (limits, lengths(), any::<bool>()).prop_map(|(limit, length, first_hit)| Numbers::Window {
+        limit,
+        length,
+        first_hit,
+    })
+}
+
+pub(super) fn logs(limits: std::ops::Range<u32>) -> impl Strategy<Value = Numbers> {
+    (limits, lengths()).prop_map(|(limit, window)| Numbers::Log { limit, window })
+}
+
+/// Slots whose `max_hold` is mostly longer than the history.
+pub(super) fn slots(limits: std::ops::Range<u32>, queue: u32) -> impl Strategy<Value = Numbers> {
+    let max_hold = prop::sample::select(vec![1_000_000_000_u64, 20_000_000_000, 1_000_000_000_000]);
+    (limits, max_hold).prop_map(move |(limit, max_hold)| Numbers::Slots { limit, max_hold, queue })
+}
+
+fn lengths() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1_000_000_000_u64), Just(250_000_000), 1_000_u64..5_000_000_000]
 }

@@ -1,4 +1,4 @@
-//! The library under test: one limit behind a `Limiter` or a `KeyedLimiter`, or several in a store, used alike.
+//! The library under test: one limit in a `Limiter` or a `KeyedLimiter`, or several in a `MemoryStore`, behind one interface.
 
 use super::history::Numbers;
 use proptest::prelude::*;
@@ -7,9 +7,9 @@ use tollgate::{
     Bounds, Charge, Decision, KeyedLimiter, LimitHandle, Limiter, ManualClock, MemoryStore, Permit, Refused,
 };
 
-/// By which type a limit is reached.
+/// The type that holds the limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
+pub(super) enum Api {
     Limiter,
     Keyed,
     Store,
@@ -21,34 +21,34 @@ pub(super) enum Library {
     Store(MemoryStore<ManualClock>, Vec<LimitHandle>, Holds),
 }
 
-/// Whether slots are among the limits, so that a permit is wanted.
+/// Whether slots are among the limits, which `enter` holds and `wait` does not.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Holds {
     Slots,
     Nothing,
 }
 
-/// Somebody who was released.
-pub(super) struct Went<'a> {
+/// A waiter's release as the library reports it.
+pub(super) struct Release<'a> {
     pub(super) waited: Duration,
     pub(super) permit: Option<Permit<'a>>,
 }
 
-impl<'a> Went<'a> {
+impl<'a> Release<'a> {
     fn holding(permit: Permit<'a>) -> Self {
         Self { waited: permit.waited(), permit: Some(permit) }
     }
 }
 
-pub(super) type Outcome<'a> = Result<Went<'a>, Refused>;
+pub(super) type Outcome<'a> = Result<Release<'a>, Refused>;
 
 const KEY: &str = "k";
 
-pub(super) fn ways() -> impl Strategy<Value = Way> {
-    prop::sample::select(vec![Way::Limiter, Way::Keyed, Way::Store])
+pub(super) fn apis() -> impl Strategy<Value = Api> {
+    prop::sample::select(vec![Api::Limiter, Api::Keyed, Api::Store])
 }
 
-/// Awaits a wait of any type, or the permit of an entry, and says what came of it.
+/// Awaits `wait` or `enter` of any of the types and converts the result.
 macro_rules! told {
     ($holds:expr, $wait:expr, $enter:expr, $up_to:expr, $refused:expr) => {
         match $holds {
@@ -57,27 +57,27 @@ macro_rules! told {
                     Some(up_to) => $wait.up_to(up_to),
                     None => $wait,
                 };
-                wait.await.map(|passed| Went { waited: passed.waited(), permit: None }).map_err($refused)
+                wait.await.map(|passed| Release { waited: passed.waited(), permit: None }).map_err($refused)
             }),
             Holds::Slots => Box::pin(async move {
                 let enter = match $up_to {
                     Some(up_to) => $enter.up_to(up_to),
                     None => $enter,
                 };
-                enter.await.map(Went::holding).map_err($refused)
+                enter.await.map(Release::holding).map_err($refused)
             }),
         }
     };
 }
 
 impl Library {
-    pub(super) fn new(way: Way, limits: &[Numbers], clock: &ManualClock) -> Self {
+    pub(super) fn new(api: Api, limits: &[Numbers], clock: &ManualClock) -> Self {
         let slots = limits.iter().any(|numbers| matches!(numbers, Numbers::Slots { .. }));
         let holds = if slots { Holds::Slots } else { Holds::Nothing };
         let bounds = Bounds { max_keys: 64, ..Bounds::default() };
-        match (way, limits) {
-            (Way::Limiter, [only]) => Self::Limiter(Limiter::with_clock(only.limit(), clock.clone()), holds),
-            (Way::Keyed, [only]) => {
+        match (api, limits) {
+            (Api::Limiter, [only]) => Self::Limiter(Limiter::with_clock(only.limit(), clock.clone()), holds),
+            (Api::Keyed, [only]) => {
                 Self::Keyed(KeyedLimiter::with_clock(only.limit(), bounds, clock.clone()), holds)
             }
             _ => {
@@ -88,7 +88,7 @@ impl Library {
         }
     }
 
-    /// Nothing happens before the first poll.
+    /// The arrival is the first poll.
     pub(super) fn wait(
         &self,
         costs: &[u32],
@@ -143,41 +143,35 @@ impl Library {
         }
     }
 
-    pub(super) fn reset(&self) {
+    pub(super) fn reset(&self, limit: usize) {
         match self {
             Self::Limiter(it, _) => it.reset(),
             Self::Keyed(it, _) => it.reset(KEY),
-            Self::Store(it, handles, _) => handles.iter().for_each(|limit| it.reset(limit, KEY).unwrap()),
+            Self::Store(it, handles, _) => it.reset(&handles[limit], KEY).unwrap(),
         }
     }
 
-    pub(super) fn refund(&self, units: u32) {
+    pub(super) fn refund(&self, limit: usize, units: u32) {
         match self {
             Self::Limiter(it, _) => it.refund(units),
             Self::Keyed(it, _) => it.refund(KEY, units),
-            Self::Store(it, handles, _) => {
-                handles.iter().for_each(|limit| it.refund(limit, KEY, units).unwrap());
-            }
+            Self::Store(it, handles, _) => it.refund(&handles[limit], KEY, units).unwrap(),
         }
     }
 
-    pub(super) fn grant(&self, units: u32) {
+    pub(super) fn grant(&self, limit: usize, units: u32) {
         match self {
             Self::Limiter(it, _) => it.grant(units),
             Self::Keyed(it, _) => it.grant(KEY, units),
-            Self::Store(it, handles, _) => {
-                handles.iter().for_each(|limit| it.grant(limit, KEY, units).unwrap());
-            }
+            Self::Store(it, handles, _) => it.grant(&handles[limit], KEY, units).unwrap(),
         }
     }
 
-    pub(super) fn ban(&self, lasting: Duration) {
+    pub(super) fn ban(&self, limit: usize, lasting: Duration) {
         match self {
             Self::Limiter(it, _) => it.ban(lasting),
             Self::Keyed(it, _) => it.ban(KEY, lasting),
-            Self::Store(it, handles, _) => {
-                handles.iter().for_each(|limit| it.ban(limit, KEY, lasting).unwrap());
-            }
+            Self::Store(it, handles, _) => it.ban(&handles[limit], KEY, lasting).unwrap(),
         }
     }
 }

@@ -1,20 +1,20 @@
-//! One queue, served in order: the first waiter goes as soon as all its limits have room, and nobody goes before it.
+//! The queue: its head is released as soon as all its limits have room, and no waiter before the head.
 //!
-//! The model is run up to a time by [`Model::serve`], and everything that happens, happens to a queue that has been served up
-//! to then. So an arrival, a drop or a change at the very instant of a release comes after it.
+//! [`Model::serve`] runs the model up to a time. Every operation serves the queue up to its own time first, so an arrival, a
+//! drop or a change at the instant of a release comes after the release.
 
-use super::meters::{Kind, Meter};
+use super::limit_models::{Kind, LimitModel};
 
-/// The limits, and who waits for all of them.
+/// Limits, and a queue of waiters for all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
-    pub(super) meters: Vec<Meter>,
+    pub(super) limits: Vec<LimitModel>,
     queue: Vec<Waiter>,
-    /// How many may wait, where slots are among the limits.
+    /// The longest queue allowed, which slots define.
     pub(super) most_waiting: usize,
-    /// What became of whom, in the order it did.
+    /// Ended waits in the order in which they ended.
     pub(super) ends: Vec<(usize, End)>,
-    /// Up to when the queue has been served.
+    /// The time up to which the queue has been served.
     now: u64,
 }
 
@@ -26,19 +26,19 @@ struct Waiter {
     deadline: Option<u64>,
 }
 
-/// How a wait ended that was not dropped before.
+/// How a wait ended, unless it was dropped before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Released {
         at: u64,
         waited: u64,
     },
-    /// Its turn would come later than the deadline by so much.
+    /// The release would come later than the deadline, by so much.
     Late {
         at: u64,
         by: u64,
     },
-    /// Its deadline came first.
+    /// The deadline came before the release.
     TimedOut {
         at: u64,
     },
@@ -62,23 +62,23 @@ impl End {
     }
 }
 
-/// What a charge is told that does not wait.
+/// The answer to a charge that does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum CheckResult {
     Allowed,
-    /// It would pass after so long.
+    /// Denied; it would pass after so long.
     Denied(u64),
-    /// It would pass when a slot comes back.
-    DeniedForNow,
+    /// Denied until a slot is returned.
+    DeniedUntilRelease,
     Never,
 }
 
 impl Model {
-    pub(super) fn new(meters: Vec<Meter>, most_waiting: usize) -> Self {
-        Self { meters, queue: Vec::new(), most_waiting, ends: Vec::new(), now: 0 }
+    pub(super) fn new(limits: Vec<LimitModel>, most_waiting: usize) -> Self {
+        Self { limits, queue: Vec::new(), most_waiting, ends: Vec::new(), now: 0 }
     }
 
-    /// Lets time pass: whoever may go by then goes, each at its own time.
+    /// Releases every waiter whose release is due by `now`, each at its own time.
     pub(super) fn serve(&mut self, now: u64) {
         loop {
             let release = self.queue.first().map(|first| self.turn_of(first));
@@ -98,7 +98,7 @@ impl Model {
         self.now = self.now.max(now);
     }
 
-    /// Somebody comes who wants so many units of each limit, and may wait for so long.
+    /// Adds a waiter with a cost for each limit, and judges its deadline.
     pub(super) fn arrive(&mut self, id: usize, now: u64, costs: &[u32], up_to: Option<u64>) {
         self.serve(now);
         if self.can_never_give(costs) {
@@ -127,37 +127,37 @@ impl Model {
         self.serve(now);
     }
 
-    /// Somebody gives up, or drops what it got. Before its release that leaves no trace.
+    /// Drops a waiter or, after its release, its permit.
     pub(super) fn leave(&mut self, id: usize, now: u64) {
         self.serve(now);
         self.queue.retain(|waiter| waiter.id != id);
-        self.meters.iter_mut().for_each(|meter| meter.leave(id));
+        self.limits.iter_mut().for_each(|limit| limit.leave(id));
         self.serve(now);
     }
 
-    /// A charge that does not wait. It does not overtake the queue.
-    pub(super) fn check(&mut self, id: usize, now: u64, costs: &[u32]) -> Told {
+    /// Makes a charge that does not wait and does not overtake the queue.
+    pub(super) fn check(&mut self, id: usize, now: u64, costs: &[u32]) -> CheckResult {
         self.serve(now);
         if self.can_never_give(costs) {
-            return Told::Never;
+            return CheckResult::Never;
         }
         let charge = Waiter { id, arrived: now, costs: costs.to_vec(), deadline: None };
         match self.turn_behind_all(&charge) {
             turn if turn == now && self.queue.is_empty() => {
                 self.release(&charge, now);
                 self.ends.pop();
-                Told::Allowed
+                CheckResult::Allowed
             }
-            _ if self.has_slots() => Told::DeniedForNow,
-            turn => Told::Denied(turn - now),
+            _ if self.has_slots() => CheckResult::DeniedUntilRelease,
+            turn => CheckResult::Denied(turn - now),
         }
     }
 
-    /// Something is done to the limits, which everybody in the queue feels at once: some may go now, and some can no longer be
-    /// in time.
-    pub(super) fn alter(&mut self, now: u64, alter: impl FnOnce(&mut [Meter])) {
+    /// Alters a limit. The change applies to the whole queue at once: some waiters are released now, and those whose deadline
+    /// became unreachable are refused now.
+    pub(super) fn alter(&mut self, now: u64, limit: usize, alter: impl FnOnce(&mut LimitModel)) {
         self.serve(now);
-        alter(&mut self.meters);
+        alter(&mut self.limits[limit]);
         self.serve(now);
         let mut trial = self.clone();
         let judged = !self.has_slots();
@@ -187,7 +187,7 @@ impl Model {
         self.ends.iter().find(|(who, _)| *who == id).map(|(_, end)| *end)
     }
 
-    /// When each of those who wait will go, if nothing more happens.
+    /// The release times of the queue if nothing else happens.
     pub(super) fn turns(&self) -> Vec<u64> {
         let mut trial = self.clone();
         let mut turns = Vec::new();
@@ -201,19 +201,18 @@ impl Model {
     }
 
     fn has_slots(&self) -> bool {
-        self.meters.iter().any(|meter| matches!(meter.kind, Kind::Slots(_)))
+        self.limits.iter().any(|limit| matches!(limit.kind, Kind::Slots(_)))
     }
 
     fn can_never_give(&self, costs: &[u32]) -> bool {
-        self.meters.iter().zip(costs).any(|(meter, cost)| meter.never_gives(*cost))
+        self.limits.iter().zip(costs).any(|(limit, cost)| limit.never_gives(*cost))
     }
 
-    /// When it goes as the first in the queue: room at one limit may be over when there is room at another, so it is looked
-    /// for until all agree.
+    /// The release time of the head of the queue: the earliest time at which all limits have room.
     fn turn_of(&self, waiter: &Waiter) -> u64 {
         let mut at = self.now.max(waiter.arrived);
         loop {
-            let rooms = self.meters.iter().zip(&waiter.costs).map(|(meter, cost)| meter.room_at(at, *cost));
+            let rooms = self.limits.iter().zip(&waiter.costs).map(|(limit, cost)| limit.room_at(at, *cost));
             let later = rooms.max().unwrap_or(at);
             if later == at {
                 return at;
@@ -235,8 +234,8 @@ impl Model {
 
     fn release(&mut self, waiter: &Waiter, at: u64) {
         let from = self.now.max(waiter.arrived);
-        for (meter, cost) in self.meters.iter_mut().zip(&waiter.costs) {
-            meter.charge(from, at, *cost, waiter.id);
+        for (limit, cost) in self.limits.iter_mut().zip(&waiter.costs) {
+            limit.charge(from, at, *cost, waiter.id);
         }
         self.ends.push((waiter.id, End::Released { at, waited: at - waiter.arrived }));
     }

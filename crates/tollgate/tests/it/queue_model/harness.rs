@@ -1,13 +1,13 @@
-//! Runs a history against the library and the model, and compares them after everything that happens.
+//! Runs a history against the library and the model, and compares them after every operation.
 //!
-//! A waiter is polled when it comes and when its waker was called, and never else: a wake-up that is lost shows as somebody who
-//! was released by the model and has not been told. The clock stops wherever somebody wakes, or leaps past all of them.
+//! The executor polls a waiter once on arrival and then only when its waker was called. A lost wake-up therefore shows as a
+//! waiter that the model has released and the library has not. The clock stops at every timer, or leaps past many of them.
 
 use super::{
-    history::{Ending, History, Numbers, Op, Then},
-    library::{Library, Outcome, Way},
-    meters::{Kind, Meter},
-    model::{End, Model, Told},
+    history::{Ending, History, Numbers, Op, Polling},
+    library::{Api, Library, Outcome},
+    limit_models::{Kind, LimitModel},
+    model::{CheckResult, End, Model},
 };
 use crate::tasks::Tasks;
 use proptest::{prelude::*, sample::Index};
@@ -17,88 +17,92 @@ use std::{
 };
 use tollgate::{Clock, Decision, ManualClock, Permit, Reason, Retry, Time};
 
-/// How the clock goes.
+/// How the clock advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Steps {
-    /// It stops wherever somebody wakes.
+pub(super) enum ClockSteps {
+    /// It stops at every timer.
     Fine,
-    /// As `Fine`, and somebody may be polled later than it was released.
-    Lenient,
-    /// It leaps over any number of releases, as if timers were late by as much.
+    /// It leaps over any number of timers, as if all of them were late.
     Coarse,
+    /// As `Coarse`, and the executor polls the newest waiter first.
+    CoarseReversed,
 }
 
-struct Drive<'a> {
+struct Harness<'a> {
     clock: ManualClock,
     library: &'a Library,
     limits: Vec<Numbers>,
     model: Model,
     tasks: Tasks<'a, Outcome<'a>>,
-    steps: Steps,
+    steps: ClockSteps,
     unit: u64,
     costs: BTreeMap<usize, (Vec<u32>, u64)>,
-    /// Who has been told how its wait ended.
+    /// Waiters whose result the library has returned, or that were dropped.
     told: BTreeSet<usize>,
-    /// Who is not polled any more.
-    forgotten: BTreeSet<usize>,
+    /// Waiters that are no longer polled.
+    unpolled: BTreeSet<usize>,
+    /// Whether turns have moved up: whoever is behind futures that nobody polls may then look late.
+    has_moved_up: bool,
     held: BTreeMap<usize, Permit<'a>>,
-    passed: Vec<Passage>,
-    /// Whether something was done to the limits, so that more may have passed than they give.
+    admitted: Vec<Admission>,
+    /// Whether the limits were changed, reset or refunded: the plain bound does not hold across that.
     is_altered: bool,
-    /// Stretches of time in which nobody was polled.
+    /// Intervals over which the clock leapt without a poll.
     leaps: Vec<(u64, u64)>,
 }
 
-/// What passed, as the library tells it.
-struct Passage {
+/// An admission as the library reports it.
+struct Admission {
     at: u64,
     costs: Vec<u32>,
-    /// As told by a wait, in the order of arrival; or by a check.
+    /// The waiter, numbered by arrival; `None` for a check.
     waiter: Option<usize>,
 }
 
-/// Runs it all; what is left waiting is dropped, the first first, and must leave no trace.
+/// Runs a history, then ends it as it says.
 pub(super) fn agree(
-    way: Way,
+    api: Api,
     limits: &[Numbers],
-    steps: Steps,
+    steps: ClockSteps,
     history: History,
 ) -> Result<(), TestCaseError> {
     let clock = ManualClock::new();
-    let library = Library::new(way, limits, &clock);
+    let library = Library::new(api, limits, &clock);
     let most_waiting = limits.iter().map(|numbers| numbers.most_waiting()).min().unwrap_or(usize::MAX);
-    let meters: Vec<Meter> = limits.iter().map(|numbers| numbers.meter()).collect();
-    let mut drive = Drive {
+    let models: Vec<LimitModel> = limits.iter().map(|numbers| numbers.model()).collect();
+    let mut harness = Harness {
         tasks: Tasks::on(&clock),
         clock,
         library: &library,
         limits: limits.to_vec(),
-        model: Model::new(meters, most_waiting),
+        model: Model::new(models, most_waiting),
         steps,
         unit: limits.iter().map(|numbers| numbers.unit()).max().unwrap_or(1),
         costs: BTreeMap::new(),
         told: BTreeSet::new(),
-        forgotten: BTreeSet::new(),
+        unpolled: BTreeSet::new(),
+        has_moved_up: false,
         held: BTreeMap::new(),
-        passed: Vec::new(),
+        admitted: Vec::new(),
         is_altered: false,
         leaps: Vec::new(),
     };
+    harness.tasks.newest_first = steps == ClockSteps::CoarseReversed;
     for op in history.ops {
-        drive.run(op)?;
-        drive.compare()?;
+        harness.run(op)?;
+        harness.compare()?;
     }
-    drive.end(history.ending)?;
-    prop_assert_eq!(drive.clock.next_sleeper(), None, "somebody who left still sleeps");
-    drive.within_bound()
+    harness.end(history.ending)?;
+    prop_assert_eq!(harness.clock.next_sleeper(), None, "a timer is left behind");
+    harness.within_bound()
 }
 
-impl<'a> Drive<'a> {
+impl<'a> Harness<'a> {
     fn now(&self) -> u64 {
         self.clock.now().as_nanos()
     }
 
-    /// In nanoseconds, from thousandths of what a unit takes.
+    /// Converts thousandths of a unit's time to nanoseconds.
     fn nanos(&self, thousandths: u64) -> u64 {
         u64::try_from(u128::from(self.unit) * u128::from(thousandths) / 1_000).unwrap()
     }
@@ -112,7 +116,7 @@ impl<'a> Drive<'a> {
                     self.pass_to(turn.saturating_add_signed(by).max(now));
                 }
             }
-            Op::Wait { costs, up_to, then } => self.wait(&costs, up_to, then),
+            Op::Wait { costs, up_to, polling } => self.wait(&costs, up_to, polling),
             Op::Unpolled => drop(self.library.wait(&[1; 3], None)),
             Op::Drop(which) => {
                 if let Some(task) = pick(&self.tasks.running(), which) {
@@ -134,27 +138,22 @@ impl<'a> Drive<'a> {
                 let limit = which.index(self.limits.len());
                 let to = self.limits[limit].varied(by);
                 self.library.change(limit, to);
-                self.alter(now, |meters| meters[limit].change(now, &to.meter()));
+                self.alter(now, limit, |model| model.change(now, &to.model()));
                 if self.limits.len() == 1 {
                     self.unit = to.unit();
                 }
             }
-            Op::Reset => {
-                self.library.reset();
-                self.alter(now, |meters| meters.iter_mut().for_each(Meter::reset));
-            }
+            Op::Reset => self.alter_each(now, Library::reset, LimitModel::reset),
             Op::Refund(units) => {
-                self.library.refund(units);
-                self.alter(now, |meters| meters.iter_mut().for_each(|meter| meter.refund(now, units)));
+                self.alter_each(now, |it, limit| it.refund(limit, units), |model| model.refund(now, units));
             }
             Op::Grant(units) => {
-                self.library.grant(units);
-                self.alter(now, |meters| meters.iter_mut().for_each(|meter| meter.grant(units)));
+                self.alter_each(now, |it, limit| it.grant(limit, units), |model| model.grant(units));
             }
             Op::Ban(thousandths) => {
-                let lasting = self.nanos(thousandths);
-                self.library.ban(Duration::from_nanos(lasting));
-                self.alter(now, |meters| meters.iter_mut().for_each(|meter| meter.ban(now + lasting)));
+                let nanos = self.nanos(thousandths);
+                let lasting = Duration::from_nanos(nanos);
+                self.alter_each(now, |it, limit| it.ban(limit, lasting), |model| model.ban(now + nanos));
             }
         }
         Ok(())
@@ -166,8 +165,8 @@ impl<'a> Drive<'a> {
             self.pass_to(last.unwrap_or(0).max(self.now()));
             self.compare()?;
         }
-        for task in self.tasks.running() {
-            self.drop_waiter(task);
+        while let Some(first) = self.tasks.running().first().copied() {
+            self.drop_waiter(first);
             self.compare()?;
         }
         Ok(())
@@ -175,8 +174,8 @@ impl<'a> Drive<'a> {
 
     fn pass_to(&mut self, to: u64) {
         match self.steps {
-            Steps::Fine | Steps::Lenient => self.tasks.pass(Duration::from_nanos(to - self.now())),
-            Steps::Coarse => {
+            ClockSteps::Fine => self.tasks.pass(Duration::from_nanos(to - self.now())),
+            ClockSteps::Coarse | ClockSteps::CoarseReversed => {
                 self.leap_to(to);
                 self.tasks.run();
             }
@@ -184,28 +183,31 @@ impl<'a> Drive<'a> {
         self.model.serve(to);
     }
 
-    /// Moves the clock, and polls nobody.
+    /// Moves the clock without polling.
     fn leap_to(&mut self, to: u64) {
         self.leaps.push((self.now(), to));
         self.clock.set(Time::from_nanos(to));
     }
 
-    fn wait(&mut self, costs: &[u32], up_to: Option<u64>, then: Then) {
-        let (now, costs) = (self.now(), costs[..self.limits.len()].to_vec());
+    fn wait(&mut self, costs: &[u32], up_to: Option<u64>, polling: Polling) {
+        let now = self.now();
+        let costs: Vec<u32> =
+            costs.iter().zip(&self.model.limits).map(|(it, of)| (*it).min(of.capacity())).collect();
         let up_to = up_to.map(|thousandths| self.nanos(thousandths));
         let task = self.tasks.start(self.library.wait(&costs, up_to.map(Duration::from_nanos)));
         self.model.arrive(task, now, &costs, up_to);
-        if then == Then::IsForgotten {
-            self.tasks.put_aside(task);
-            self.forgotten.insert(task);
+        if polling == Polling::Never {
+            self.tasks.stop_polling(task);
+            self.unpolled.insert(task);
         }
         self.costs.insert(task, (costs, now));
     }
 
     fn drop_waiter(&mut self, task: usize) {
+        self.has_moved_up = true;
         self.model.leave(task, self.now());
         self.tasks.abort(task);
-        // Nobody will tell what became of it.
+        // The library reports nothing about it.
         self.told.insert(task);
     }
 
@@ -218,36 +220,49 @@ impl<'a> Drive<'a> {
             self.pass_to((turn - 1).max(now));
             self.leap_to(turn.saturating_add_signed(by).max(now));
         }
-        self.drop_waiter(task);
+        // Waiters ahead of it may have timed out, so it may have been released already.
+        if self.tasks.is_running(task) {
+            self.drop_waiter(task);
+        }
     }
 
     fn check(&mut self, cost: u32) -> Result<(), TestCaseError> {
-        let (now, costs) = (self.now(), vec![cost; self.limits.len()]);
+        let now = self.now();
+        let costs: Vec<u32> = self.model.limits.iter().map(|model| cost.min(model.capacity())).collect();
         let said = self.library.check(&costs);
         let after = |nanos: u64| Retry::After(Duration::from_micros(nanos.div_ceil(1_000)));
         match self.model.check(usize::MAX, now, &costs) {
-            Told::Allowed => {
+            CheckResult::Allowed => {
                 prop_assert_eq!(said, Decision::Allow);
-                self.passed.push(Passage { at: now, costs, waiter: None });
+                self.admitted.push(Admission { at: now, costs, waiter: None });
             }
-            Told::Never => prop_assert_eq!(said, Decision::Deny(Retry::Never)),
-            Told::Denied(nanos) if self.limits.len() == 1 => {
+            CheckResult::Never => prop_assert_eq!(said, Decision::Deny(Retry::Never)),
+            CheckResult::Denied(nanos) if self.limits.len() == 1 => {
                 prop_assert_eq!(said, Decision::Deny(after(nanos)), "when it would pass behind the queue");
             }
-            Told::Denied(_) | Told::DeniedForNow => {
+            CheckResult::Denied(_) | CheckResult::DeniedUntilRelease => {
                 prop_assert!(matches!(said, Decision::Deny(_)), "it overtook: {:?}", said);
             }
         }
         Ok(())
     }
 
-    fn alter(&mut self, now: u64, alter: impl FnOnce(&mut [Meter])) {
-        self.model.alter(now, alter);
+    fn alter(&mut self, now: u64, limit: usize, alter: impl FnOnce(&mut LimitModel)) {
+        self.has_moved_up = true;
+        self.model.alter(now, limit, alter);
         self.is_altered = true;
         self.tasks.run();
     }
 
-    /// Everybody has been told what the model says, when the model says, and the limits stand as they do there.
+    /// Alters one limit after the other: a waiter may be released in between.
+    fn alter_each(&mut self, now: u64, library: impl Fn(&Library, usize), model: impl Fn(&mut LimitModel)) {
+        for limit in 0..self.limits.len() {
+            library(self.library, limit);
+            self.alter(now, limit, &model);
+        }
+    }
+
+    /// Checks that the library has returned the model's results at the model's times, and that the limits are in the same state.
     fn compare(&mut self) -> Result<(), TestCaseError> {
         let now = self.now();
         self.model.serve(now);
@@ -261,25 +276,28 @@ impl<'a> Drive<'a> {
                 )));
             };
             self.judge(task, outcome, end)?;
-            let polled_at = match self.steps {
-                Steps::Lenient => at.as_nanos().max(end.at()),
-                Steps::Fine | Steps::Coarse => self.polled_at(end.at()),
+            let polled_at = match self.may_look_late() {
+                true => at.as_nanos().max(end.at()),
+                false => self.polled_at(end.at()),
             };
             prop_assert_eq!(at.as_nanos(), polled_at, "waiter {} was told then, of {:?}", task, end);
             self.told.insert(task);
         }
         for (task, end) in &self.model.ends {
-            let is_told =
-                self.told.contains(task) || self.forgotten.contains(task) || self.steps == Steps::Lenient;
+            let is_told = self.told.contains(task) || self.unpolled.contains(task) || self.may_look_late();
             prop_assert!(is_told, "waiter {} was not told: {:?}, and it is {} ns now", task, end, now);
         }
         if self.model.turns().is_empty() { self.peek() } else { Ok(()) }
     }
 
-    /// What is left of every limit. Whoever waits has taken nothing of it.
+    fn may_look_late(&self) -> bool {
+        self.has_moved_up && !self.unpolled.is_empty()
+    }
+
+    /// Compares what remains of every limit. Waiters have consumed nothing.
     fn peek(&self) -> Result<(), TestCaseError> {
-        for (index, meter) in self.model.meters.iter().enumerate() {
-            let left = meter.remaining(self.now());
+        for (index, model) in self.model.limits.iter().enumerate() {
+            let left = model.remaining(self.now());
             prop_assert_eq!(self.library.remaining(index), left, "left at limit {}", index);
         }
         Ok(())
@@ -290,7 +308,7 @@ impl<'a> Drive<'a> {
         match (outcome, end) {
             (Ok(went), End::Released { waited, .. }) => {
                 prop_assert_eq!(went.waited.as_nanos(), u128::from(waited), "waiter {} waited", task);
-                self.passed.push(Passage { at: arrived + waited, costs, waiter: Some(task) });
+                self.admitted.push(Admission { at: arrived + waited, costs, waiter: Some(task) });
                 if let Some(permit) = went.permit {
                     self.held.insert(task, permit);
                 }
@@ -329,27 +347,27 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// When somebody is polled whose wait ends then.
+    /// When the executor polls a waiter whose wait ends at `at`.
     fn polled_at(&self, at: u64) -> u64 {
         let leap = self.leaps.iter().find(|(from, to)| *from < at && at <= *to);
         leap.map_or(at, |(_, to)| *to)
     }
 
-    /// Whatever the model says: in the order of arrival, and no stretch of time has more than the limits give, unless
-    /// something was done to them: what a reset gives back is not bounded.
+    /// Checks the order of arrival and the limits' bounds without the model. The bounds are skipped after a change or a
+    /// reset, which may return any amount.
     fn within_bound(&self) -> Result<(), TestCaseError> {
         let mut released: Vec<(usize, u64)> =
-            self.passed.iter().filter_map(|it| it.waiter.map(|waiter| (waiter, it.at))).collect();
+            self.admitted.iter().filter_map(|it| it.waiter.map(|waiter| (waiter, it.at))).collect();
         released.sort_unstable();
         prop_assert!(released.is_sorted_by_key(|(_, at)| at), "not in the order of arrival: {:?}", released);
-        for (limit, meter) in self.model.meters.iter().enumerate().filter(|_| !self.is_altered) {
-            let mut uses: Vec<(u64, u32)> = self.passed.iter().map(|it| (it.at, it.costs[limit])).collect();
+        for (limit, model) in self.model.limits.iter().enumerate().filter(|_| !self.is_altered) {
+            let mut uses: Vec<(u64, u32)> = self.admitted.iter().map(|it| (it.at, it.costs[limit])).collect();
             uses.sort_unstable();
             for first in 0..uses.len() {
                 let mut units = 0;
                 for (at, cost) in &uses[first..] {
                     units += cost;
-                    let (time, most) = (at - uses[first].0, most_within(meter, uses[first].0, *at));
+                    let (time, most) = (at - uses[first].0, most_within(model, uses[first].0, *at));
                     prop_assert!(u128::from(units) <= most, "{} units within {} ns: {:?}", units, time, uses);
                 }
             }
@@ -358,10 +376,10 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The most that a limit lets pass from one time to another, both included.
-fn most_within(meter: &Meter, from: u64, to: u64) -> u128 {
-    match &meter.kind {
-        // A release lies between two nanoseconds, and is dated at the second; so up to one more has passed.
+/// The most units that a limit admits from `from` to `to`, both included.
+fn most_within(model: &LimitModel, from: u64, to: u64) -> u128 {
+    match &model.kind {
+        // The exact release lies between two nanoseconds and is dated at the later one, so one more nanosecond may count.
         Kind::Bucket(it) => {
             let rounding = u128::from(it.earn > 1);
             u128::from(it.burst) + (u128::from(to - from) + rounding) * it.earn / it.price

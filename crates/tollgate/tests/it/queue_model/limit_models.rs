@@ -1,11 +1,11 @@
-//! Limits as one would write them on paper: what is used, when there is room, in whole nanoseconds and exact credits.
+//! Naive models of the limits, in whole nanoseconds and exact credits.
 //!
-//! They share nothing with the library but the definitions in its documentation, and are as plain as possible: a log is a list
-//! of uses, slots are a list of holders, and nothing is ever forgotten early to save work.
+//! They share no code with the library, only the definitions in its documentation, and favour plainness over speed: a log is a
+//! list of uses, slots are a list of holders.
 
-/// One limit in front of which waiters queue, with what was granted by hand and until when it is banned.
+/// One limit, with its granted units and the end of its ban.
 #[derive(Clone, Debug)]
-pub(super) struct Meter {
+pub(super) struct LimitModel {
     pub(super) kind: Kind,
     granted: u32,
     banned_until: u64,
@@ -19,8 +19,8 @@ pub(super) enum Kind {
     Slots(Slots),
 }
 
-/// A token bucket on its credit line: a nanosecond earns `earn` credits, a unit costs `price`, and all that was used is paid
-/// for when the line reaches `due`.
+/// A token bucket on its credit line: a nanosecond earns `earn` credits, a unit costs `price`, and everything used is earned
+/// when the line reaches `due`.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     pub(super) earn: u128,
@@ -29,7 +29,7 @@ pub(super) struct Bucket {
     due: u128,
 }
 
-/// A fixed window, aligned to the clock's zero or begun by the first use.
+/// A fixed window, aligned to the clock's zero or started by the first use.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) limit: u32,
@@ -39,7 +39,7 @@ pub(super) struct Window {
     used: u32,
 }
 
-/// Every use, with its time.
+/// The uses, each with its time.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub(super) limit: u32,
@@ -47,7 +47,7 @@ pub(super) struct Log {
     uses: Vec<(u64, u32)>,
 }
 
-/// Every holder of slots: who, how many, until when.
+/// The holders of slots: which waiter, how many, until when.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     pub(super) limit: u32,
@@ -55,7 +55,7 @@ pub(super) struct Slots {
     holders: Vec<(usize, u32, u64)>,
 }
 
-impl Meter {
+impl LimitModel {
     pub(super) fn new(kind: Kind) -> Self {
         Self { kind, granted: 0, banned_until: 0 }
     }
@@ -69,12 +69,12 @@ impl Meter {
         }
     }
 
-    /// Whether it can never give so many units.
+    /// Whether the cost is above the capacity.
     pub(super) fn never_gives(&self, units: u32) -> bool {
         self.own(units) > self.capacity()
     }
 
-    /// The earliest time from `from` on at which there is room, if nobody else comes and nobody leaves.
+    /// The earliest time from `from` on at which the cost fits, without further charges and returns.
     pub(super) fn room_at(&self, from: u64, units: u32) -> u64 {
         let (from, units) = (from.max(self.banned_until), self.own(units));
         match &self.kind {
@@ -86,7 +86,7 @@ impl Meter {
         }
     }
 
-    /// Uses so many units at `at`, for somebody who could have had them from `from` on if there had been room.
+    /// Charges units at `at` to a waiter that has been at the head of the queue since `from`.
     pub(super) fn charge(&mut self, from: u64, at: u64, units: u32, who: usize) {
         let own = self.own(units);
         self.granted -= units - own;
@@ -95,12 +95,18 @@ impl Meter {
             _ if own == 0 => {}
             Kind::Bucket(it) => it.charge(from, at, own),
             Kind::Window(it) => it.charge(at, own),
-            Kind::Log(it) => it.uses.push((at, own)),
-            Kind::Slots(it) => it.holders.push((who, own, at + it.max_hold)),
+            Kind::Log(it) => {
+                it.uses.retain(|(time, _)| time + it.window > at);
+                it.uses.push((at, own));
+            }
+            Kind::Slots(it) => {
+                it.holders.retain(|(.., until)| *until > at);
+                it.holders.push((who, own, at + it.max_hold));
+            }
         }
     }
 
-    /// Whole units that are left.
+    /// Whole units that remain.
     pub(super) fn remaining(&self, now: u64) -> u32 {
         let left = match &self.kind {
             Kind::Bucket(it) => it.remaining(now),
@@ -147,7 +153,7 @@ impl Meter {
         self.banned_until = until;
     }
 
-    /// The same under other numbers, which may not be of another kind; what was used is kept.
+    /// Changes the numbers and keeps what was consumed. The kind stays.
     pub(super) fn change(&mut self, now: u64, to: &Self) {
         match (&mut self.kind, &to.kind) {
             (Kind::Bucket(it), Kind::Bucket(to)) => *it = it.under(now, to),
@@ -178,7 +184,7 @@ impl Bucket {
         u128::from(units) * self.price
     }
 
-    /// The time at which the line has come far enough, rounded up to the nanosecond.
+    /// The time at which the credit line has earned the cost, rounded up to the nanosecond.
     fn paid_at(&self, units: u32) -> u64 {
         let line = (self.due + self.credits(units)).saturating_sub(self.credits(self.burst));
         u64::try_from(line.div_ceil(self.earn)).expect("within the clock")
@@ -188,8 +194,8 @@ impl Bucket {
         self.paid_at(units).max(from)
     }
 
-    /// Whoever waited for the pace is charged at the very point of the line where there was room, which may lie between two
-    /// nanoseconds; so no part of a nanosecond is lost. Whoever found room, or waited for something else, is charged at `at`.
+    /// A waiter that waited for this bucket is charged at the exact point of the line where its cost fits, which may lie
+    /// between two nanoseconds, so that no remainder is lost. Any other is charged at `at`.
     fn charge(&mut self, from: u64, at: u64, units: u32) {
         let waited_for_the_pace = at > from && at == self.paid_at(units);
         if !waited_for_the_pace {
@@ -208,7 +214,7 @@ impl Bucket {
         self.due = self.due.max(line).saturating_sub(self.credits(units)).max(line);
     }
 
-    /// The consumed fraction stays, rounded against the caller.
+    /// Keeps the consumed fraction, rounded up.
     fn under(&self, now: u64, to: &Self) -> Self {
         let level = self.due.saturating_sub(self.line(now));
         let level = (level * to.credits(to.burst)).div_ceil(self.credits(self.burst));
