@@ -196,6 +196,9 @@ impl Step {
             return self.ask(state, ask);
         }
         let now = Ask { up_to: Some(0), ..*ask };
+        if !matches!(self, Self::Bucket(..)) {
+            return self.ask(state, &now);
+        }
         let just_before = Ask { at: ask.at.just_before(), up_to: Some(1), ..*ask };
         let answer = self.ask(state, &just_before);
         if ask.at == just_before.at || !matches!(answer.status.in_nanos(), Verdict::Wait(_)) {

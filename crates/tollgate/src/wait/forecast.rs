@@ -71,8 +71,10 @@ impl View {
     fn find(&self, units: u32, now: Time) -> Option<Found> {
         let (mut now, mut at) = later(self.now, self.at, now.nanos_since(self.now));
         let cost = units - units.min(self.granted);
+        // What refills by intervals is not paid for in advance by those who wait.
+        let up_to = if matches!(*self.step, Step::Interval(_)) { 0 } else { u64::MAX };
         for _ in 0..TRIES {
-            let ask = Ask { at, cost, up_to: Some(u64::MAX) };
+            let ask = Ask { at, cost, up_to: Some(up_to) };
             let answer = self.step.ask(&self.state, &ask);
             let start = match answer.status.in_nanos() {
                 Verdict::Allow => now,

@@ -220,7 +220,7 @@ impl WaitQueues {
 
     fn with<R>(&self, act: impl FnOnce(&mut Serving<'_>) -> R) -> R {
         let mut inner = hold(&self.inner);
-        let result = act(&mut Serving { inner: &mut inner, count: &self.count });
+        let result = act(&mut Serving { inner: &mut inner, count: &self.count, now: Time::ZERO });
         let effects = std::mem::take(&mut inner.effects);
         drop(inner);
         effects.run();
@@ -276,11 +276,14 @@ pub(crate) enum Effect {
 struct Serving<'a> {
     inner: &'a mut Inner,
     count: &'a AtomicU64,
+    /// When they are served.
+    now: Time,
 }
 
 impl Serving<'_> {
     /// Works off the agenda.
     fn serve(&mut self, gate: &dyn Gate, now: Time) {
+        self.now = now;
         loop {
             let next = self.inner.agenda.first().copied().filter(|(at, _)| *at <= now);
             let claim = self.inner.unclaimed.front().copied().filter(|(until, _)| *until <= now);
@@ -659,7 +662,7 @@ impl Serving<'_> {
         self.step_out(ticket, at, Leaving::Released);
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         match booked.permit.is_some() {
-            true => self.inner.unclaimed.push_back((at + GRACE, ticket)),
+            true => self.inner.unclaimed.push_back((self.now + GRACE, ticket)),
             false => Self::unregister_at(self.count, gate, &waiter.order),
         }
         waiter.fate = Fate::Released(Box::new(booked));
@@ -682,7 +685,7 @@ impl Serving<'_> {
         let queues: Vec<QueueId> = gate::held(gate, &waiter.order.tolls, booked).map(Bucket::queue).collect();
         let queues_of = &self.inner.queues;
         if !queues.iter().any(|id| queues_of.get(id).is_some_and(|it| !it.is_empty())) {
-            return self.inner.unclaimed.push_back((at + GRACE, ticket));
+            return self.inner.unclaimed.push_back((self.now + GRACE, ticket));
         }
         gate::give_back(gate, &waiter.order.tolls, booked, Unused::Settled);
         waiter.fate = Fate::Withdrawn;
