@@ -223,6 +223,8 @@ impl<'a> Harness<'a> {
         // Waiters ahead of it may have timed out, so it may have been released already.
         if self.tasks.is_running(task) {
             self.drop_waiter(task);
+        } else {
+            self.tasks.run();
         }
     }
 
