@@ -3,6 +3,11 @@
 //! Exact while nobody else comes, nobody gives up and everybody goes when they may. It only decides who is told at once
 //! that waiting would be in vain; who goes when is decided by the bucket.
 
+use super::{
+    gate::Gate,
+    order::{Bucket, Order},
+    queues::QueueId,
+};
 use crate::{
     decision::Verdict,
     step::{Answer, Ask, Moment, State, Step, concurrency::PermitId},
@@ -88,6 +93,63 @@ impl View {
             return Some(Found { start, now, ask, answer });
         }
         None
+    }
+}
+
+/// Sets served one after the other, on copies of their buckets.
+pub(crate) struct Rehearsal<'g> {
+    gate: &'g dyn Gate,
+    views: Vec<(QueueId, View)>,
+    /// When the last of them went.
+    now: Time,
+}
+
+impl<'g> Rehearsal<'g> {
+    pub(crate) const fn new(gate: &'g dyn Gate, now: Time) -> Self {
+        Self { gate, views: Vec::new(), now }
+    }
+
+    /// When a set would go next: when all its limits have room, as far as anybody knows.
+    pub(crate) fn goes(&mut self, order: &Order) -> Option<Time> {
+        let mut at = self.now;
+        for _ in 0..TRIES * order.tolls.len() {
+            let mut latest = at;
+            for toll in order.tolls.iter().filter(|toll| toll.cost > 0) {
+                if let Some(view) = self.view(&toll.bucket) {
+                    latest = latest.max(view.goes(toll.units(), at)?.start);
+                }
+            }
+            if latest == at {
+                return Some(at);
+            }
+            at = latest;
+        }
+        None
+    }
+
+    /// The same, and makes its charges.
+    pub(crate) fn serve(&mut self, order: &Order) {
+        let Some(at) = self.goes(order) else { return };
+        for toll in order.tolls.iter().filter(|toll| toll.cost > 0) {
+            if let Some(view) = self.view(&toll.bucket) {
+                view.serve(toll.units(), at);
+            }
+        }
+        self.now = at;
+    }
+
+    /// A bucket's copy; of slots there is none, since nobody knows when they come back.
+    fn view(&mut self, bucket: &Bucket) -> Option<&mut View> {
+        let id = bucket.queue();
+        let place = match self.views.iter().position(|(of, _)| *of == id) {
+            Some(place) => place,
+            None if self.gate.turns(bucket).is_slots() => return None,
+            None => {
+                self.views.push((id, self.gate.look(bucket)?));
+                self.views.len() - 1
+            }
+        };
+        Some(&mut self.views[place].1)
     }
 }
 

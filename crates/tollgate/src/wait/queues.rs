@@ -21,7 +21,7 @@
 //! it no longer is.
 
 use super::{
-    forecast::{Goes, View},
+    forecast::{Goes, Rehearsal, View},
     gate::{self, Asked, Booked, Denied, Gate, Timing},
     order::{Bucket, Order},
     queue::{Ticket, WaitQueue},
@@ -330,7 +330,9 @@ impl Serving<'_> {
         let outcome = match self.held_up(ticket, &waiter) {
             Some(toll) => match Self::never(gate, &waiter.order) {
                 Some(refused) => Err(Ending::Refused(refused)),
-                None => self.admit(gate, ticket, &waiter, toll, now),
+                None => self
+                    .judge_set(gate, ticket, &waiter, now)
+                    .and_then(|()| self.admit(gate, ticket, &waiter, toll, now)),
             },
             None => match gate.ask(&waiter.order, Timing::release(now, began, up_to)) {
                 Asked::Granted(booked) => {
@@ -342,6 +344,7 @@ impl Serving<'_> {
                     let by = denied.by;
                     self.judge(gate, &waiter, denied, now).and_then(|at| {
                         next = at;
+                        self.judge_set(gate, ticket, &waiter, now)?;
                         self.admit(gate, ticket, &waiter, by, now)
                     })
                 }
@@ -508,7 +511,8 @@ impl Serving<'_> {
         let (bucket, units) = (&waiter.order.tolls[toll].bucket, waiter.order.tolls[toll].units());
         let queue = self.inner.queues.entry(bucket.queue()).or_default();
         let look = || gate.look(bucket);
-        let admitted = match (gate.turns(bucket), waiter.deadline(toll)) {
+        let is_set = waiter.order.tolls.len() > 1;
+        let admitted = match (gate.turns(bucket), waiter.deadline(toll).filter(|_| !is_set)) {
             (Turns::Slots { queue: most, .. }, _) if queue.len() >= most as usize => {
                 let reason = Reason::QueueFull { queue: most };
                 Err(Ending::Refused(Refused::new(reason, &waiter.order, toll, gate.peek(&waiter.order))))
@@ -522,6 +526,26 @@ impl Serving<'_> {
         };
         self.forget_if_empty(bucket.queue());
         admitted
+    }
+
+    /// Whether a set that comes now would be late, behind everybody who waits at its buckets and came before.
+    fn judge_set(&self, gate: &dyn Gate, ticket: Ticket, waiter: &Waiter, now: Time) -> Result<(), Ending> {
+        let deadlines =
+            || (0..waiter.order.tolls.len()).filter_map(|toll| Some((waiter.deadline(toll)?, toll)));
+        if waiter.order.tolls.len() < 2 || deadlines().next().is_none() {
+            return Ok(());
+        }
+        let queues = waiter.order.queues().filter_map(|(_, id)| self.inner.queues.get(&id));
+        let ahead: BTreeSet<Ticket> = queues.flat_map(WaitQueue::tickets).filter(|it| *it < ticket).collect();
+        let mut rehearsal = Rehearsal::new(gate, now);
+        for order in ahead.iter().filter_map(|ahead| self.inner.waiters.get(ahead)).map(|it| &it.order) {
+            rehearsal.serve(order);
+        }
+        let Some(start) = rehearsal.goes(&waiter.order) else { return Ok(()) };
+        match deadlines().min().filter(|(by, _)| start > *by) {
+            Some((_, toll)) => Err(waiter.refused(toll, Ok(start), gate.peek(&waiter.order))),
+            None => Ok(()),
+        }
     }
 
     /// Puts a waiter into the queue of a toll.
