@@ -18,7 +18,6 @@ mod gate;
 mod order;
 mod passed;
 mod permit;
-mod queue;
 mod queues;
 mod refused;
 mod reservation;

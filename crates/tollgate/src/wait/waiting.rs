@@ -4,8 +4,7 @@
 use super::{
     gate::{self, Asked, At, Booked, Gate, Timing, WaitAt},
     order::Order,
-    queue::Ticket,
-    queues::{Arrival, Effect, Found},
+    queues::{Arrival, Effect, Found, Ticket},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
 };

@@ -4,8 +4,10 @@
 //! and kept up to date by every arrival at the end. It decides who is told on arrival that waiting would be in vain, and is
 //! made anew for that where somebody gave up; as a hint for a timer it may be late.
 
-use super::forecast::{Goes, View};
-use crate::time::Time;
+use crate::{
+    time::Time,
+    wait::forecast::{Goes, View},
+};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The order of arrival, counted over all queues of a limiter or a store.

@@ -1,0 +1,187 @@
+//! How somebody comes to wait: asked for at once where nobody is in front, else judged by the queue in front and let in or
+//! refused.
+
+use super::{
+    Arrival, Found, QueueId, Rehearsal, Serving,
+    queue::{Ticket, WaitQueue},
+    waiter::{Alarm, Fate, Waiter},
+};
+use crate::{
+    decision::Verdict,
+    few::Few,
+    step::turns::Turns,
+    time::Time,
+    wait::{
+        gate::{Asked, Denied, Gate, Timing},
+        order::Order,
+        refused::{Ending, Reason, Refused},
+    },
+};
+use std::{collections::BTreeSet, task::Waker, time::Duration};
+
+impl Serving<'_> {
+    pub(super) fn arrive(
+        &mut self,
+        order: Order,
+        began: Time,
+        up_to: Option<Duration>,
+        waker: Waker,
+    ) -> Arrival {
+        let now = self.gate.now().max(began);
+        self.serve(now);
+        self.inner.arrivals += 1;
+        let ticket = self.inner.arrivals;
+        let waiter = Waiter {
+            order,
+            began,
+            up_to,
+            stands_at: Few::Many(Vec::new()),
+            moves: 0,
+            expected: None,
+            alarm: Alarm::Set(None),
+            waker: None,
+            fate: Fate::Waiting,
+        };
+        self.register(&waiter.order);
+        let mut next = None;
+        let outcome = match self.held_up(ticket, &waiter) {
+            Some(toll) => match Self::never(self.gate, &waiter.order) {
+                Some(refused) => Err(Ending::Refused(refused)),
+                None => {
+                    self.judge_set(ticket, &waiter, now).and_then(|()| self.admit(ticket, &waiter, toll, now))
+                }
+            },
+            None => match self.gate.ask(&waiter.order, Timing::release(now, began, up_to)) {
+                Asked::Granted(booked) => {
+                    self.unregister(&waiter.order);
+                    self.inner.effects.gone.push(waker);
+                    return Arrival::Granted(waiter.order, booked);
+                }
+                Asked::Denied(denied) => {
+                    let by = denied.by;
+                    self.judge(&waiter, denied, now).and_then(|at| {
+                        next = at;
+                        self.judge_set(ticket, &waiter, now)?;
+                        self.admit(ticket, &waiter, by, now)
+                    })
+                }
+                Asked::Unknown(error) => Err(Ending::Store(error)),
+            },
+        };
+        match outcome {
+            Ok((toll, expected)) => {
+                let id = waiter.order.queue(toll);
+                self.inner.waiters.insert(ticket, Waiter { expected, ..waiter });
+                self.stand(ticket, toll, now);
+                if next.is_some() {
+                    // It has just been asked for.
+                    self.plan(id, now, next);
+                }
+                self.serve(now);
+                match self.find(ticket, now, waker) {
+                    Found::Released(order, booked) => Arrival::Granted(order, booked),
+                    Found::Ended(ending) => Arrival::Ended(ending),
+                    Found::Waits(until) => Arrival::Waits(ticket, until),
+                }
+            }
+            Err(ending) => {
+                self.unregister(&waiter.order);
+                self.inner.effects.gone.push(waker);
+                Arrival::Ended(ending)
+            }
+        }
+    }
+
+    /// That an order asks for more than a limit ever gives, where it does. No limit gives less than one unit.
+    pub(super) fn never(gate: &dyn Gate, order: &Order) -> Option<Refused> {
+        if order.tolls.iter().all(|toll| toll.cost <= 1) {
+            return None;
+        }
+        let statuses = gate.peek(order);
+        let by = statuses.iter().position(|status| status.in_nanos() == Verdict::Never)?;
+        Some(Refused::never(order, Denied { statuses, by }))
+    }
+
+    /// Whether a newcomer is let in at a toll's queue; comes with the toll, and when its turn is expected.
+    pub(super) fn admit(
+        &mut self,
+        ticket: Ticket,
+        waiter: &Waiter,
+        toll: usize,
+        now: Time,
+    ) -> Result<(usize, Option<Time>), Ending> {
+        let (bucket, units) = (&waiter.order.tolls[toll].bucket, waiter.order.tolls[toll].units());
+        let queue = self.inner.queues.entry(bucket.queue()).or_default();
+        let look = || self.gate.look(bucket);
+        let is_set = waiter.order.tolls.len() > 1;
+        let admitted = match (self.gate.turns(bucket), waiter.deadline(toll).filter(|_| !is_set)) {
+            (Turns::Slots { queue: most, .. }, _) if queue.len() >= most as usize => {
+                let reason = Reason::QueueFull { queue: most };
+                Err(Ending::Refused(Refused::new(reason, &waiter.order, toll, self.gate.peek(&waiter.order))))
+            }
+            (Turns::Slots { .. }, _) => Ok((toll, None)),
+            (_, None) => Ok((toll, queue.hint_last(units, now, look))),
+            (_, Some(by)) => match queue.expected_at(ticket, units, now, look) {
+                Some(start) if start > by => {
+                    Err(waiter.refused(toll, Ok(start), self.gate.peek(&waiter.order)))
+                }
+                expected => Ok((toll, expected)),
+            },
+        };
+        self.forget_if_empty(bucket.queue());
+        admitted
+    }
+
+    /// Whether a set that comes now would be late, behind everybody who waits at its buckets and came before.
+    pub(super) fn judge_set(&self, ticket: Ticket, waiter: &Waiter, now: Time) -> Result<(), Ending> {
+        let deadlines =
+            || (0..waiter.order.tolls.len()).filter_map(|toll| Some((waiter.deadline(toll)?, toll)));
+        if waiter.order.tolls.len() < 2 || deadlines().next().is_none() {
+            return Ok(());
+        }
+        let queues = waiter.order.queues().filter_map(|(_, id)| self.inner.queues.get(&id));
+        let ahead: BTreeSet<Ticket> = queues.flat_map(WaitQueue::tickets).filter(|it| *it < ticket).collect();
+        let mut rehearsal = Rehearsal::new(self.gate, now);
+        for order in ahead.iter().filter_map(|ahead| self.inner.waiters.get(ahead)).map(|it| &it.order) {
+            rehearsal.serve(order);
+        }
+        let Some(start) = rehearsal.goes(&waiter.order) else { return Ok(()) };
+        match deadlines().min().filter(|(by, _)| start > *by) {
+            Some((_, toll)) => Err(waiter.refused(toll, Ok(start), self.gate.peek(&waiter.order))),
+            None => Ok(()),
+        }
+    }
+
+    /// The first toll at whose queue somebody waits who came before; not one where it stands itself.
+    pub(super) fn held_up(&self, ticket: Ticket, waiter: &Waiter) -> Option<usize> {
+        let is_behind = |id: &QueueId| {
+            self.inner.queues.get(id).and_then(WaitQueue::head).is_some_and(|head| head < ticket)
+        };
+        waiter.order.queues().find(|(_, id)| is_behind(id)).map(|(toll, _)| toll)
+    }
+
+    /// Puts a waiter into the queue of a toll.
+    pub(super) fn stand(&mut self, ticket: Ticket, toll: usize, now: Time) {
+        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        let (id, units) = (waiter.order.queue(toll), waiter.order.tolls[toll].units());
+        let others = waiter.stands_at.iter().copied().filter(|other| *other != toll);
+        waiter.stands_at = others.chain([toll]).collect();
+        let queue = self.inner.queues.entry(id).or_default();
+        if queue.is_empty() || self.gate.turns(&waiter.order.tolls[toll].bucket).is_slots() {
+            queue.forget_forecast();
+        }
+        let head = queue.head();
+        queue.insert(ticket, units, now);
+        if queue.head() != head {
+            self.look_again(id, now);
+        }
+    }
+
+    /// Where a waiter that was withdrawn stands again, at the place of its arrival.
+    pub(super) fn come_back(&mut self, ticket: Ticket, now: Time) {
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
+        let held_up = self.held_up(ticket, waiter);
+        let slots = || waiter.order.tolls.iter().position(|toll| self.gate.turns(&toll.bucket).is_slots());
+        self.stand(ticket, held_up.or_else(slots).unwrap_or(0), now);
+    }
+}

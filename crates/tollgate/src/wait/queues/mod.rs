@@ -1,0 +1,263 @@
+//! The queues of a limiter or a store, and the hand-over of turns: a simulation in the limiter's own time.
+//!
+//! **A waiter has charged nothing until it is released.** The head of a [queue](queue) is released at the first instant
+//! at which the limit has room for it, and charged at that instant; then the next one is the head. Turns belong to the queue:
+//! whoever gives up leaves it, and everybody behind moves up.
+//!
+//! **Whoever comes by serves.** There is no task and no thread. An agenda holds the instant at which each head is looked at
+//! again. Everything that touches a bucket with waiters (a poll, an arrival, a drop, a check, a change) first works off the
+//! agenda up to now, so that what was due is released as of its own instant, in order, however late the timers are. A waiter
+//! sleeps until its turn is expected, and then finds itself released; one that is released by somebody else is woken. A
+//! future that is kept and no longer polled holds up nobody: it is released like the others.
+//!
+//! **Sets** stand in one queue at a time: that of the charge which refuses them, or at which somebody waits who came before,
+//! at the place of their arrival. So they hold up nobody at their other limits. A set that was sent to and fro four times
+//! stays in the queues it has been in, so that it does get its turn.
+//!
+//! **Slots** that were handed to a waiter which does not fetch them within a tenth of a second go to the next one, where
+//! there is one; the waiter keeps its place, should it come back.
+//!
+//! All queues of a limiter or store have one lock. Buckets are charged while it is held; wakers are called and dropped when
+//! it no longer is.
+
+mod arriving;
+mod polling;
+mod queue;
+mod releasing;
+mod waiter;
+
+use super::{
+    forecast::{Goes, Rehearsal, View},
+    gate::{Booked, Gate},
+    order::Order,
+    refused::Ending,
+};
+use crate::{
+    sync::{AtomicU64, Mutex, Ordering, hold},
+    time::Time,
+};
+pub(crate) use queue::Ticket;
+use queue::WaitQueue;
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    task::Waker,
+    time::Duration,
+};
+use waiter::Waiter;
+
+/// Names a bucket's queue.
+pub(crate) type QueueId = [u64; 2];
+
+/// All queues of a limiter or a store.
+#[derive(Default)]
+pub struct WaitQueues {
+    inner: Mutex<Inner>,
+    /// Waiters that are not released, or whose slots are not fetched. While there are none, which is nearly always, nobody
+    /// looks further.
+    count: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inner {
+    arrivals: Ticket,
+    waiters: HashMap<Ticket, Waiter>,
+    queues: HashMap<QueueId, WaitQueue>,
+    /// When each head is looked at again.
+    agenda: BTreeSet<(Time, QueueId)>,
+    /// Slots that were handed over, and until when they are to be fetched.
+    unclaimed: VecDeque<(Time, Ticket)>,
+    effects: Effects,
+}
+
+/// What became of somebody who came.
+pub(in crate::wait) enum Arrival {
+    /// It goes at once.
+    Granted(Order, Booked),
+    Ended(Ending),
+    /// It waits, and is to be polled again then or when it is woken.
+    Waits(Ticket, Option<Time>),
+}
+
+/// What a waiter finds.
+pub(in crate::wait) enum Found {
+    Released(Order, Booked),
+    Ended(Ending),
+    Waits(Option<Time>),
+}
+
+/// Wakers to be called, and whatever has a destructor of somebody else's, once no lock is held: either may come back here.
+#[derive(Default)]
+struct Effects {
+    wake: Vec<Waker>,
+    gone: Vec<Waker>,
+}
+
+impl Effects {
+    fn run(self) {
+        self.wake.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// How long slots may be left with a waiter that does not fetch them; and how long after a head that was woken to look at
+/// the time the next one does.
+const GRACE: Duration = Duration::from_millis(100);
+
+impl WaitQueues {
+    /// Whether anybody waits.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Releases everybody whose turn has come.
+    pub(crate) fn serve(&self, gate: &dyn Gate, now: Time) {
+        if self.any() {
+            self.with(gate, |at| at.serve(now));
+        }
+    }
+
+    /// Something has happened at a bucket: its queue is looked at again.
+    pub(crate) fn touch(&self, gate: &dyn Gate, queue: QueueId, now: Time, effect: Effect) {
+        if self.any() {
+            self.with(gate, |at| {
+                at.touch(queue, now, effect);
+                at.serve(now);
+            });
+        }
+    }
+
+    /// [`touch`](Self::touch) at every bucket.
+    pub(crate) fn touch_all(&self, gate: &dyn Gate, now: Time) {
+        if self.any() {
+            self.with(gate, |at| {
+                let queues: Vec<QueueId> = at.inner.queues.keys().copied().collect();
+                queues.into_iter().for_each(|queue| at.touch(queue, now, Effect::Unknown));
+                at.serve(now);
+            });
+        }
+    }
+
+    /// Decides an order that may wait from `began` on: at once, or in a queue.
+    pub(super) fn arrive(
+        &self,
+        gate: &dyn Gate,
+        order: Order,
+        began: Time,
+        up_to: Option<Duration>,
+        waker: Waker,
+    ) -> Arrival {
+        self.with(gate, |at| at.arrive(order, began, up_to, waker))
+    }
+
+    /// What has become of a waiter. `waker` is called when something does.
+    pub(super) fn poll(&self, gate: &dyn Gate, ticket: Ticket, waker: Waker) -> Found {
+        self.with(gate, |at| at.poll(ticket, waker))
+    }
+
+    /// A waiter goes away.
+    pub(super) fn leave(&self, gate: &dyn Gate, ticket: Ticket) {
+        self.with(gate, |at| at.leave(ticket));
+    }
+
+    /// The first of these, by its number, at which somebody waits.
+    pub(crate) fn held_up_at(&self, mut queues: impl Iterator<Item = (usize, QueueId)>) -> Option<usize> {
+        if !self.any() {
+            return None;
+        }
+        let inner = hold(&self.inner);
+        queues
+            .find(|(_, queue)| inner.queues.get(queue).is_some_and(|it| !it.is_empty()))
+            .map(|(number, _)| number)
+    }
+
+    /// When a charge that comes now could go, behind everybody who waits there: `None` where nobody does, `Some(None)` where
+    /// nobody knows.
+    pub(crate) fn goes_at(
+        &self,
+        queue: QueueId,
+        units: u32,
+        now: Time,
+        look: impl FnOnce() -> Option<View>,
+    ) -> Option<Option<Goes>> {
+        if !self.any() {
+            return None;
+        }
+        let mut inner = hold(&self.inner);
+        let queue = inner.queues.get_mut(&queue).filter(|queue| !queue.is_empty())?;
+        Some(queue.expected_last(units, now, look))
+    }
+
+    fn with<R>(&self, gate: &dyn Gate, act: impl FnOnce(&mut Serving<'_>) -> R) -> R {
+        let mut inner = hold(&self.inner);
+        let result = act(&mut Serving { inner: &mut inner, count: &self.count, gate, now: Time::ZERO });
+        let effects = std::mem::take(&mut inner.effects);
+        drop(inner);
+        effects.run();
+        result
+    }
+}
+
+/// What happened at a bucket, for those who wait there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Their turns come earlier, if anything.
+    MoreRoom,
+    /// Whoever can no longer be in time is told.
+    Unknown,
+}
+
+/// The queues, under their lock.
+struct Serving<'a> {
+    inner: &'a mut Inner,
+    count: &'a AtomicU64,
+    gate: &'a dyn Gate,
+    /// When they are served.
+    now: Time,
+}
+
+impl Serving<'_> {
+    /// Works off the agenda.
+    fn serve(&mut self, now: Time) {
+        self.now = now;
+        loop {
+            let next = self.inner.agenda.first().copied().filter(|(at, _)| *at <= now);
+            let claim = self.inner.unclaimed.front().copied().filter(|(until, _)| *until <= now);
+            match (next, claim) {
+                (Some((at, _)), Some((until, ticket))) if until < at => self.reclaim(ticket, until),
+                (Some((at, id)), _) => {
+                    self.inner.agenda.pop_first();
+                    if let Some(queue) = self.inner.queues.get_mut(&id) {
+                        queue.looks_at = None;
+                    }
+                    self.look_at_head(id, at);
+                }
+                (None, Some((until, ticket))) => self.reclaim(ticket, until),
+                (None, None) => return,
+            }
+        }
+    }
+
+    fn forget_if_empty(&mut self, id: QueueId) {
+        if let Some(queue) = self.inner.queues.get(&id).filter(|queue| queue.is_empty()) {
+            if let Some(at) = queue.looks_at {
+                self.inner.agenda.remove(&(at, id));
+            }
+            self.inner.queues.remove(&id);
+        }
+    }
+
+    /// From now on checks and changes of these buckets come by here.
+    fn register(&self, order: &Order) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        order.tolls.iter().for_each(|toll| self.gate.add_waiter(&toll.bucket));
+    }
+
+    fn unregister(&self, order: &Order) {
+        Self::unregister_at(self.count, self.gate, order);
+    }
+
+    fn unregister_at(count: &AtomicU64, gate: &dyn Gate, order: &Order) {
+        count.fetch_sub(1, Ordering::AcqRel);
+        order.tolls.iter().for_each(|toll| gate.remove_waiter(&toll.bucket));
+    }
+}

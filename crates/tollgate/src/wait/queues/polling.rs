@@ -1,0 +1,174 @@
+//! What a waiter finds when it looks, how long it sleeps, and how it goes away.
+//!
+//! A waiter sleeps until its turn is expected. Where turns have moved up since, its timer is late: so the head is woken to set
+//! it anew, and the one behind it as well, which then looks after a head that is not polled any more.
+
+use super::{
+    Effect, Found, GRACE, Inner, QueueId, Serving,
+    queue::Ticket,
+    releasing::Leaving,
+    waiter::{Alarm, Fate},
+};
+use crate::{step::turns::Turns, time::Time, wait::gate};
+use std::task::Waker;
+
+impl Serving<'_> {
+    pub(super) fn poll(&mut self, ticket: Ticket, waker: Waker) -> Found {
+        let now = self.gate.now();
+        if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
+            // It is awake: nobody has to wake it.
+            self.inner.effects.gone.extend(waiter.waker.take());
+        }
+        self.serve(now);
+        if let Some(waiter) = self.inner.waiters.get_mut(&ticket)
+            && matches!(waiter.fate, Fate::Withdrawn)
+        {
+            waiter.fate = Fate::Waiting;
+            self.come_back(ticket, now);
+            self.serve(now);
+        }
+        self.find(ticket, now, waker)
+    }
+
+    /// What has become of a waiter, by now.
+    pub(super) fn find(&mut self, ticket: Ticket, now: Time, waker: Waker) -> Found {
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return Found::Waits(None) };
+        if matches!(waiter.fate, Fate::Waiting) {
+            if let Some((_, toll)) = waiter.ends().filter(|(at, _)| *at <= now) {
+                // Its time is up, and nobody could say that it would be.
+                let ending = waiter.refused(toll, Err(now), self.gate.peek(&waiter.order));
+                self.end(ticket, ending, now);
+                self.serve(now);
+            } else {
+                let alarm = self.sleeps_until(ticket, now);
+                if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
+                    waiter.alarm = Alarm::Set(alarm);
+                    waiter.waker = Some(waker);
+                }
+                return Found::Waits(alarm);
+            }
+        }
+        self.inner.effects.gone.push(waker);
+        let Some(waiter) = self.inner.waiters.remove(&ticket) else { return Found::Waits(None) };
+        match waiter.fate {
+            Fate::Released(booked) => {
+                if booked.permit.is_some() {
+                    self.claimed(&waiter.order, ticket);
+                }
+                Found::Released(waiter.order, *booked)
+            }
+            Fate::Ended(ending) => Found::Ended(*ending),
+            Fate::Waiting | Fate::Withdrawn => Found::Waits(None),
+        }
+    }
+
+    pub(super) fn leave(&mut self, ticket: Ticket) {
+        let now = self.gate.now();
+        self.serve(now);
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
+        let was_waiting = matches!(waiter.fate, Fate::Waiting);
+        if was_waiting {
+            self.step_out(ticket, now, Leaving::Unserved);
+        }
+        let Some(waiter) = self.inner.waiters.remove(&ticket) else { return };
+        if was_waiting || matches!(waiter.fate, Fate::Withdrawn) {
+            self.unregister(&waiter.order);
+        }
+        self.inner.effects.gone.extend(waiter.waker);
+        if let Fate::Released(booked) = &waiter.fate
+            && booked.permit.is_some()
+        {
+            // What was charged is spent. Slots are held, not spent.
+            self.claimed(&waiter.order, ticket);
+            gate::leave_slots(self.gate, &waiter.order.tolls, booked);
+            for bucket in gate::held(self.gate, &waiter.order.tolls, booked) {
+                self.touch(bucket.queue(), now, Effect::MoreRoom);
+            }
+        }
+        self.serve(now);
+    }
+
+    /// Looks at the head of a queue at that time, which has come.
+    pub(super) fn look_again(&mut self, id: QueueId, at: Time) {
+        let Inner { queues, agenda, .. } = &mut *self.inner;
+        let Some(queue) = queues.get_mut(&id) else { return };
+        if let Some(before) = queue.looks_at.replace(at) {
+            agenda.remove(&(before, id));
+        }
+        agenda.insert((at, id));
+    }
+
+    /// Looks at the head of a queue at that time, which is to come. The head sleeps until then, or is woken to see to that;
+    /// and should it not be polled any more, the next one sees to its own turn.
+    pub(super) fn plan(&mut self, id: QueueId, now: Time, at: Option<Time>) {
+        let Some(at) = at else { return };
+        self.look_again(id, at);
+        let Inner { queues, waiters, effects, .. } = &mut *self.inner;
+        let Some(queue) = queues.get(&id) else { return };
+        let Some(head) = queue.head().and_then(|head| waiters.get(&head)) else { return };
+        if !queue.has_moved_up() && head.alarm.is_set_by(at) {
+            // Everybody sleeps until their own turn.
+            return;
+        }
+        let bucket = head.bucket_of(id).cloned();
+        let look =
+            || bucket.filter(|bucket| !self.gate.turns(bucket).is_slots()).and_then(|it| self.gate.look(&it));
+        let mut told = 0;
+        for (place, (ticket, turn)) in queue.turns(now, look).enumerate() {
+            let by = if place == 0 { at } else { turn.unwrap_or(at + GRACE) };
+            let Some(waiter) = waiters.get_mut(&ticket) else { return };
+            match waiter.alarm {
+                // Told before, it may not be polled any more.
+                Alarm::Told => {}
+                Alarm::Set(_) if waiter.alarm.is_set_by(by) && place > 0 => return,
+                Alarm::Set(_) if waiter.alarm.is_set_by(by) => {}
+                Alarm::Set(_) => {
+                    waiter.tell(effects);
+                    told += 1;
+                }
+            }
+            if told == 2 {
+                return;
+            }
+        }
+    }
+
+    /// Until when a waiter sleeps that waits.
+    pub(super) fn sleeps_until(&self, ticket: Ticket, now: Time) -> Option<Time> {
+        let waiter = self.inner.waiters.get(&ticket)?;
+        let mut until = waiter.ends().map(|(at, _)| at);
+        for toll in waiter.stands_at.iter() {
+            let Some(queue) = self.inner.queues.get(&waiter.order.queue(*toll)) else { continue };
+            let is_head = queue.head() == Some(ticket);
+            // Those in front may not be polled any more; or this is the next one, see `plan`.
+            let mut ahead = queue.tickets().take_while(|ahead| *ahead != ticket).enumerate();
+            let is_near = ahead.all(|(place, ahead)| place == 0 || self.is_told(ahead));
+            let bucket = &waiter.order.tolls[*toll].bucket;
+            let looks_at = queue.looks_at.filter(|_| is_head);
+            let own = match self.gate.turns(bucket) {
+                _ if looks_at.is_some() => None,
+                Turns::Slots { .. } if is_near => queue.looks_at.map(|at| at + GRACE),
+                Turns::Slots { max_hold, .. } => Some(now + max_hold),
+                _ if is_near && queue.has_moved_up() => {
+                    let mut turns = queue.turns(now, || self.gate.look(bucket));
+                    turns.find(|(of, _)| *of == ticket).and_then(|(_, turn)| turn)
+                }
+                _ => waiter.expected,
+            };
+            // Later than expected, it looks ever more rarely.
+            let later = || now + GRACE.max((now - waiter.began) / 4);
+            let own = if looks_at.is_some() {
+                None
+            } else {
+                Some(own.filter(|at| *at > now).unwrap_or_else(later))
+            };
+            until = [until, looks_at, own].into_iter().flatten().min();
+        }
+        until
+    }
+
+    /// Whether somebody was woken to look at the time, and has not done so.
+    pub(super) fn is_told(&self, ticket: Ticket) -> bool {
+        self.inner.waiters.get(&ticket).is_some_and(|waiter| waiter.alarm == Alarm::Told)
+    }
+}

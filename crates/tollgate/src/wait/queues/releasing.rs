@@ -1,0 +1,238 @@
+//! What becomes of the head of a queue: released, sent to another queue, or told that it waits in vain.
+
+use super::{
+    Effect, GRACE, Inner, QueueId, Serving,
+    queue::{Ticket, WaitQueue},
+    waiter::{Fate, Waiter},
+};
+use crate::{
+    decision::{DecidedBy, Verdict},
+    few::Few,
+    step::taken::Unused,
+    time::Time,
+    wait::{
+        gate::{self, Asked, Booked, Denied, Timing},
+        order::{Bucket, Order},
+        refused::{Ending, Refused},
+    },
+};
+use std::time::Duration;
+
+/// After so many moves a set no longer gives up its place in one queue when it goes to another: or else limits that have
+/// room at different times could send it to and fro for ever.
+const MOVES: u32 = 4;
+
+impl Serving<'_> {
+    /// Decides about the head of a queue, at an instant that has come.
+    pub(super) fn look_at_head(&mut self, id: QueueId, at: Time) {
+        let Some(ticket) = self.inner.queues.get(&id).and_then(WaitQueue::head) else {
+            return self.forget_if_empty(id);
+        };
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
+        let is_head = |toll: &usize| {
+            self.inner.queues.get(&waiter.order.queue(*toll)).is_some_and(|it| it.head() == Some(ticket))
+        };
+        if !waiter.stands_at.iter().all(is_head) {
+            // Whoever leaves the other queue comes here again.
+            return;
+        }
+        if let Some((ended, toll)) = waiter.ends().filter(|(ends, _)| *ends < at) {
+            let ending = waiter.refused(toll, Err(ended), self.gate.peek(&waiter.order));
+            return self.end(ticket, ending, at);
+        }
+        if let Some(toll) = self.held_up(ticket, waiter) {
+            return self.go_to(ticket, toll, at);
+        }
+        match self.gate.ask(&waiter.order, Timing::release(at, waiter.began, waiter.up_to)) {
+            Asked::Granted(booked) => self.release(ticket, booked, at),
+            Asked::Unknown(error) => self.end(ticket, Ending::Store(error), at),
+            Asked::Denied(denied) => {
+                let by = denied.by;
+                let stands_there = waiter.stands_at.contains(&by);
+                match self.judge(waiter, denied, at) {
+                    Err(ending) => self.end(ticket, ending, at),
+                    Ok(_) if !stands_there => self.go_to(ticket, by, at),
+                    Ok(next) => self.plan(id, at, next),
+                }
+            }
+        }
+    }
+
+    /// Whether a waiter that is denied now may still be in time; and when to ask again, if anybody knows.
+    pub(super) fn judge(&self, waiter: &Waiter, denied: Denied, at: Time) -> Result<Option<Time>, Ending> {
+        if denied.verdict() == Verdict::Never {
+            return Err(Ending::Refused(Refused::never(&waiter.order, denied)));
+        }
+        let mut next: Option<Time> = None;
+        let mut late: Option<(usize, Time)> = None;
+        for (toll, status) in denied.statuses.iter().enumerate() {
+            let Verdict::Deny(nanos) = status.in_nanos() else { continue };
+            let start = at + Duration::from_nanos(nanos.max(1));
+            if waiter.deadline(toll).is_some_and(|by| start > by) && late.is_none_or(|(_, it)| start > it) {
+                late = Some((toll, start));
+            }
+            if toll == denied.by {
+                // A table that is full may have a place before that, and nobody would say so.
+                let is_full = status.decided_by() == DecidedBy::FullTable;
+                next = Some(if is_full { start.min(at + GRACE) } else { start });
+            }
+        }
+        if let Some((toll, start)) = late {
+            return Err(waiter.refused(toll, Ok(start), denied.statuses));
+        }
+        if denied.verdict() == Verdict::WhenReleased {
+            let toll = denied.by;
+            let bucket = &waiter.order.tolls[toll].bucket;
+            let deadline = waiter.deadline(toll);
+            if deadline.is_some_and(|by| by <= at) && !self.is_full(waiter, toll) {
+                return Err(waiter.refused(toll, Err(at), denied.statuses));
+            }
+            // Whoever leaves wakes it. A holder whose time is up does not, nor one that does not fetch its slots.
+            let claim =
+                self.inner.unclaimed.front().map(|(until, _)| (*until).max(at + Duration::from_nanos(1)));
+            next = [self.gate.first_expiry(bucket, at), claim, deadline].into_iter().flatten().min();
+        }
+        Ok(next)
+    }
+
+    /// Whether as many wait for slots as may.
+    pub(super) fn is_full(&self, waiter: &Waiter, toll: usize) -> bool {
+        let bucket = &waiter.order.tolls[toll].bucket;
+        let waiting = self.inner.queues.get(&bucket.queue()).map_or(0, WaitQueue::len);
+        !waiter.stands_at.contains(&toll)
+            && self.gate.turns(bucket).queue().is_some_and(|most| waiting >= most as usize)
+    }
+
+    /// From wherever a waiter stands to the queue of another toll.
+    pub(super) fn go_to(&mut self, ticket: Ticket, toll: usize, at: Time) {
+        let Some(waiter) = self.inner.waiters.remove(&ticket) else { return };
+        let admitted = self.admit(ticket, &waiter, toll, at);
+        let moves = waiter.moves;
+        self.inner.waiters.insert(ticket, waiter);
+        match admitted {
+            Err(ending) => self.end(ticket, ending, at),
+            Ok((toll, expected)) => {
+                if moves < MOVES {
+                    self.step_out(ticket, at, Leaving::Unserved);
+                }
+                if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
+                    waiter.expected = expected;
+                    waiter.moves = MOVES.min(moves + 1);
+                    // It sleeps for a queue that it has left.
+                    waiter.tell(&mut self.inner.effects);
+                }
+                self.stand(ticket, toll, at);
+            }
+        }
+    }
+
+    pub(super) fn touch(&mut self, id: QueueId, now: Time, effect: Effect) {
+        let Some(queue) = self.inner.queues.get_mut(&id) else { return };
+        queue.forget_forecast();
+        self.look_again(id, now);
+        if effect == Effect::MoreRoom {
+            return;
+        }
+        self.serve(now);
+        for (ticket, toll, start) in self.hopeless(id, now) {
+            let Some(waiter) = self.inner.waiters.get(&ticket) else { continue };
+            let statuses = self.gate.peek(&waiter.order);
+            let ending = match start {
+                Some(start) => waiter.refused(toll, Ok(start), statuses),
+                None => Ending::Refused(Refused::never(&waiter.order, Denied { statuses, by: toll })),
+            };
+            self.end(ticket, ending, now);
+        }
+    }
+
+    /// Those of a queue who wait in vain, at which of their tolls, and when they would go.
+    pub(super) fn hopeless(&self, id: QueueId, now: Time) -> Vec<(Ticket, usize, Option<Time>)> {
+        let Inner { queues, waiters, .. } = &*self.inner;
+        let Some(queue) = queues.get(&id) else { return Vec::new() };
+        let here = |ticket| {
+            let waiter: &Waiter = waiters.get(&ticket)?;
+            let toll = waiter.stands_at.iter().find(|toll| waiter.order.queue(**toll) == id)?;
+            Some((waiter, *toll))
+        };
+        let Some((waiter, toll)) = queue.head().and_then(here) else { return Vec::new() };
+        let bucket = &waiter.order.tolls[toll].bucket;
+        if self.gate.turns(bucket).is_slots() {
+            return Vec::new();
+        }
+        let deadline = |ticket| here(ticket).and_then(|(waiter, toll)| waiter.deadline(toll));
+        let is_late = |ticket, start| deadline(ticket).is_some_and(|by| start > by);
+        let hopeless = queue.hopeless(now, || self.gate.look(bucket), is_late);
+        hopeless.into_iter().filter_map(|(ticket, start)| Some((ticket, here(ticket)?.1, start))).collect()
+    }
+
+    pub(super) fn release(&mut self, ticket: Ticket, booked: Booked, at: Time) {
+        self.step_out(ticket, at, Leaving::Released);
+        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        match booked.permit.is_some() {
+            true => self.inner.unclaimed.push_back((self.now + GRACE, ticket)),
+            false => Self::unregister_at(self.count, self.gate, &waiter.order),
+        }
+        waiter.fate = Fate::Released(Box::new(booked));
+        self.inner.effects.wake.extend(waiter.waker.take());
+    }
+
+    pub(super) fn end(&mut self, ticket: Ticket, ending: Ending, at: Time) {
+        self.step_out(ticket, at, Leaving::Unserved);
+        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        Self::unregister_at(self.count, self.gate, &waiter.order);
+        waiter.fate = Fate::Ended(Box::new(ending));
+        self.inner.effects.wake.extend(waiter.waker.take());
+    }
+
+    /// Takes slots back that were not fetched, where somebody else waits for them.
+    pub(super) fn reclaim(&mut self, ticket: Ticket, at: Time) {
+        self.inner.unclaimed.pop_front();
+        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        let Fate::Released(booked) = &waiter.fate else { return };
+        let queues: Vec<QueueId> =
+            gate::held(self.gate, &waiter.order.tolls, booked).map(Bucket::queue).collect();
+        let queues_of = &self.inner.queues;
+        if !queues.iter().any(|id| queues_of.get(id).is_some_and(|it| !it.is_empty())) {
+            return self.inner.unclaimed.push_back((self.now + GRACE, ticket));
+        }
+        gate::give_back(self.gate, &waiter.order.tolls, booked, Unused::Settled);
+        waiter.fate = Fate::Withdrawn;
+        for toll in 0..waiter.order.tolls.len() {
+            let id = self.inner.waiters[&ticket].order.queue(toll);
+            self.touch(id, at, Effect::MoreRoom);
+        }
+    }
+
+    /// Slots have been fetched.
+    pub(super) fn claimed(&mut self, order: &Order, ticket: Ticket) {
+        self.inner.unclaimed.retain(|(_, of)| *of != ticket);
+        self.unregister(order);
+    }
+
+    /// Takes a waiter out of its queues, whose next ones are looked at.
+    pub(super) fn step_out(&mut self, ticket: Ticket, at: Time, leaving: Leaving) {
+        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        let stood_at = std::mem::replace(&mut waiter.stands_at, Few::Many(Vec::new()));
+        for toll in &*stood_at {
+            let id = self.inner.waiters[&ticket].order.queue(*toll);
+            let Some(queue) = self.inner.queues.get_mut(&id) else { continue };
+            // The second looks after the head.
+            let was_near = queue.tickets().take(2).any(|near| near == ticket);
+            match leaving {
+                Leaving::Released => queue.remove_released(ticket),
+                Leaving::Unserved => queue.remove_unserved(ticket),
+            }
+            if was_near {
+                self.look_again(id, at);
+            }
+        }
+    }
+}
+
+/// How a waiter leaves its queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    Released,
+    /// It gave up, or went to another queue.
+    Unserved,
+}

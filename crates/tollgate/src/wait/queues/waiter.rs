@@ -1,0 +1,88 @@
+//! A waiter as its queues know it.
+
+use super::{Effects, QueueId};
+use crate::{
+    decision::Status,
+    few::Few,
+    time::{Time, hint, nanos},
+    wait::{
+        gate::Booked,
+        order::{Bucket, Order},
+        refused::{Ending, Reason, Refused},
+    },
+};
+use std::{task::Waker, time::Duration};
+
+pub(super) struct Waiter {
+    pub(super) order: Order,
+    pub(super) began: Time,
+    pub(super) up_to: Option<Duration>,
+    /// In which queues it stands, by the number of the toll.
+    pub(super) stands_at: Few<usize>,
+    /// How often it went from one queue to another.
+    pub(super) moves: u32,
+    /// When its turn was expected on arrival.
+    pub(super) expected: Option<Time>,
+    pub(super) alarm: Alarm,
+    pub(super) waker: Option<Waker>,
+    pub(super) fate: Fate,
+}
+
+/// Whether a waiter looks at its queue by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alarm {
+    /// It sleeps until then, or until it is woken.
+    Set(Option<Time>),
+    /// It was woken to look at the time, and has not done so yet.
+    Told,
+}
+
+pub(super) enum Fate {
+    Waiting,
+    Released(Box<Booked>),
+    Ended(Box<Ending>),
+    /// It did not fetch its slots in time, and has its place but no turn.
+    Withdrawn,
+}
+
+impl Waiter {
+    /// The latest time at which its turn may come at a toll.
+    pub(super) fn deadline(&self, toll: usize) -> Option<Time> {
+        let own = self.order.tolls.get(toll).and_then(|toll| toll.up_to).map(Duration::from_nanos);
+        own.into_iter().chain(self.up_to).min().map(|up_to| self.began + up_to)
+    }
+
+    /// When it stops waiting where it stands, and for which toll.
+    pub(super) fn ends(&self) -> Option<(Time, usize)> {
+        self.stands_at.iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
+    }
+
+    /// The bucket of a queue in which it stands.
+    pub(super) fn bucket_of(&self, id: QueueId) -> Option<&Bucket> {
+        self.order.tolls.iter().map(|toll| &toll.bucket).find(|bucket| bucket.queue() == id)
+    }
+
+    /// Wakes it, to look at the time.
+    pub(super) fn tell(&mut self, effects: &mut Effects) {
+        self.alarm = Alarm::Told;
+        effects.wake.extend(self.waker.take());
+    }
+
+    /// That it is refused at a toll, whose turn would come then; or where nobody could say, at that time.
+    pub(super) fn refused(&self, toll: usize, start: Result<Time, Time>, statuses: Few<Status>) -> Ending {
+        let missing = |start: Time| self.deadline(toll).map(|by| hint(nanos(start - by)));
+        let reason = match start {
+            // A wait as long as this one is long enough when it begins later by what is missing.
+            Ok(start) => Reason::Late { retry_after: missing(start).unwrap_or_default() },
+            Err(at) => Reason::TimedOut { waited: at - self.began },
+        };
+        Ending::Refused(Refused::new(reason, &self.order, toll, statuses))
+    }
+}
+
+impl Alarm {
+    /// Whether it goes off by then.
+    pub(super) fn is_set_by(self, at: Time) -> bool {
+        matches!(self, Self::Set(Some(alarm)) if alarm <= at)
+    }
+}
