@@ -3,6 +3,7 @@
 //! The server here works on after its client has closed the connection, as most do.
 
 use crate::{
+    http2::{PREFACE, frame},
     slots::{client, read_until, slots},
     stage::Stage,
 };
@@ -15,16 +16,6 @@ use std::{
 };
 use testkit::{Upstream, eventually};
 use tollgate::{Key, MemoryStore};
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    frame.extend([kind, flags]);
-    frame.extend(stream.to_be_bytes());
-    frame.extend(payload);
-    frame
-}
 
 /// GET `path` from host `a` on a stream of its own, complete (END_HEADERS, END_STREAM).
 fn http2_get(stream: u32, path: &str) -> Vec<u8> {

@@ -167,9 +167,27 @@ pub(crate) fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (Cow<'_, str>
     headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b';')).filter_map(
         |pair| {
             let at = pair.iter().position(|&byte| byte == b'=')?;
-            Some((text(pair[..at].trim_ascii()), cookie_value(pair[at + 1..].trim_ascii())))
+            Some((text(trimmed(&pair[..at])), cookie_value(trimmed(&pair[at + 1..]))))
         },
     )
+}
+
+/// A part of a cookie without the blanks around it. Django and Starlette strip every blank of Unicode there,
+/// so `abc\u{a0}` is `abc` to them.
+fn trimmed(sent: &[u8]) -> &[u8] {
+    let sent = sent.trim_ascii();
+    if sent.first().is_none_or(u8::is_ascii) && sent.last().is_none_or(u8::is_ascii) {
+        return sent;
+    }
+    let is_blank = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
+    if let Ok(text) = std::str::from_utf8(sent) {
+        return text.trim_matches(is_blank).as_bytes();
+    }
+    // Latin-1.
+    let is_blank = |byte: &u8| is_blank(char::from(*byte));
+    let begin = sent.iter().position(|byte| !is_blank(byte)).unwrap_or(sent.len());
+    let end = sent.iter().rposition(|byte| !is_blank(byte)).map_or(begin, |last| last + 1);
+    &sent[begin..end]
 }
 
 /// A cookie's value as applications read it: without its quotes, then without escapes (`\"`, `\141`), then
@@ -279,6 +297,27 @@ mod tests {
         }
         assert_eq!(cookie_of("session=a+b%").as_deref(), Some("a+b%"));
         assert_eq!(cookie_of("sessions=abc"), None);
+    }
+
+    #[test]
+    fn blanks_around_a_cookie_are_none_of_it_whatever_their_spelling() {
+        let read = |line: &[u8]| {
+            let headers: HeaderMap =
+                [(COOKIE, HeaderValue::from_bytes(line).expect("a value"))].into_iter().collect();
+            cookie(&headers, "session", OnRepeat::Reject).unwrap().map(Cow::into_owned)
+        };
+        for line in [
+            b"session=abc\xc2\xa0".as_slice(),
+            b"session=\xe3\x80\x80abc",
+            b"\xc2\xa0session\xe2\x80\x83= \xc2\x85\"abc\" \xc2\xa0; a=b",
+            b"session=abc\xa0",
+            b"\xa0session=\x85abc\xa0",
+        ] {
+            assert_eq!(read(line).as_deref(), Some("abc"), "{line:?}");
+        }
+        assert_eq!(read(b"session=\xa0").as_deref(), Some(""));
+        assert_eq!(read(b"session=a\xc2\xa0c").as_deref(), Some("a\u{a0}c"));
+        assert_eq!(read(b"session=\xc3\xa9").as_deref(), Some("\u{e9}"));
     }
 
     #[test]
