@@ -167,6 +167,21 @@ fn singleton_headers_are_given_once() {
 }
 
 #[test]
+fn spellings_of_basic_credentials_share_a_bucket() {
+    let stage = open(&once_by("header.authorization"));
+    let basic = |base64: &str| ask(stage.address(), "/", &format!("Authorization: Basic {base64}\r\n"));
+    assert_eq!(basic("YTpiYw=="), 200);
+    for spelling in ["YTpiYw", "YTpiYx==", "YTpiYz="] {
+        assert_eq!(basic(spelling), 429, "{spelling}");
+    }
+    assert_eq!(basic("YTp!iYw=="), 200, "the bucket of those who send no base64");
+    for spelling in ["Y!TpiYw==", "YTpi-Yw==", "YTpiYw==x"] {
+        assert_eq!(basic(spelling), 429, "{spelling}");
+    }
+    assert_eq!(stage.up.asked().len(), 2);
+}
+
+#[test]
 fn spellings_of_one_cookie_share_a_bucket() {
     let stage = open(&once_by("cookie.session"));
     assert_eq!(ask(stage.address(), "/", "Cookie: session=abc\r\n"), 200);

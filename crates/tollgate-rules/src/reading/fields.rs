@@ -2,10 +2,13 @@
 //!
 //! Applications differ in which of several equal names they read, and in how they unquote a value. So a name that is given
 //! twice is an error, unless the file says which value counts ([`OnRepeat`]); and values that applications take for the
-//! same are the same text here: cookies are unquoted and percent-decoded, the scheme of `Authorization` has one spelling.
+//! same are the same text here: cookies are unquoted and percent-decoded, [`credentials`] have one spelling.
 //! Bytes that are not UTF-8 are read as Latin-1: every value is some text, and the same bytes are the same text.
 
-use super::path::encoded;
+use super::{
+    credentials::{credentials, is_credentials},
+    path::encoded,
+};
 use crate::model::OnRepeat;
 use http::{
     HeaderMap, HeaderName,
@@ -74,37 +77,6 @@ fn is_list(name: &HeaderName) -> bool {
             | header::VIA
             | header::WARNING
     ) || matches!(name.as_str(), "x-forwarded-for" | "baggage" | "tracestate" | "prefer")
-}
-
-/// Whether a header's value is a scheme and credentials.
-pub(crate) fn is_credentials(name: &HeaderName) -> bool {
-    matches!(*name, header::AUTHORIZATION | header::PROXY_AUTHORIZATION)
-}
-
-/// Credentials in one spelling: the scheme as it is registered, or in lower case where it is not, and one blank behind it.
-pub(crate) fn credentials(sent: Cow<'_, str>) -> Cow<'_, str> {
-    const SCHEMES: [&str; 12] = [
-        "Bearer",
-        "Basic",
-        "Digest",
-        "DPoP",
-        "GNAP",
-        "HOBA",
-        "Mutual",
-        "Negotiate",
-        "OAuth",
-        "SCRAM-SHA-1",
-        "SCRAM-SHA-256",
-        "vapid",
-    ];
-    let Some((scheme, rest)) = sent.split_once([' ', '\t']) else { return sent };
-    let known = SCHEMES.iter().find(|known| known.eq_ignore_ascii_case(scheme));
-    let spelled =
-        known.map_or_else(|| Cow::Owned(scheme.to_ascii_lowercase()), |known| Cow::Borrowed(*known));
-    if spelled == scheme && !rest.starts_with([' ', '\t']) && sent.as_bytes()[scheme.len()] == b' ' {
-        return sent;
-    }
-    Cow::Owned(format!("{spelled} {}", rest.trim_start_matches([' ', '\t'])))
 }
 
 /// The number that a header tells a request costs, as text: of several lines, each by itself.
@@ -318,17 +290,6 @@ mod tests {
         assert_eq!(read(b"session=\xa0").as_deref(), Some(""));
         assert_eq!(read(b"session=a\xc2\xa0c").as_deref(), Some("a\u{a0}c"));
         assert_eq!(read(b"session=\xc3\xa9").as_deref(), Some("\u{e9}"));
-    }
-
-    #[test]
-    fn the_scheme_of_credentials_has_one_spelling() {
-        for sent in ["Bearer K", "bearer K", "BEARER  K", "bEaReR \t K"] {
-            let headers = headers("authorization", &[sent]);
-            let value = header(&headers, &header::AUTHORIZATION, OnRepeat::Reject);
-            assert_eq!(value.unwrap().as_deref(), Some("Bearer K"), "{sent}");
-        }
-        assert_eq!(credentials("Custom x".into()), "custom x");
-        assert_eq!(credentials("K".into()), "K");
     }
 
     #[test]
