@@ -121,7 +121,8 @@ async fn requests_to_an_http_2_server_count_until_it_has_answered() {
         let mut socket = client(stage.address(), "GET / HTTP/1.1\r\nhost: a\r\n\r\n");
         match sent {
             1 | 2 => {
-                eventually("the request to be at the server", || (asked.load(SeqCst) == sent).then_some(()))
+                let is_there = || (asked.load(SeqCst) == sent).then_some(());
+                eventually("the request to be at the server", is_there);
             }
             _ => drop(read_until(&mut socket, "429")),
         }
