@@ -84,9 +84,11 @@ fn strictly_decoded(sent: &str, slash: EncodedSlash) -> Option<String> {
     let mut is_open = false;
     for part in text[1..].split('/') {
         let kept = slash == EncodedSlash::Keep && (part.contains("%2F") || part.contains("%5C"));
-        let pieces = if kept { part.replace("%5C", "%2F") } else { part.to_owned() };
+        let uniform = part.replace("%5C", "%2F");
+        // Where they are not kept, `%2F` is text that was encoded twice.
+        let pieces: Vec<&str> = if kept { uniform.split("%2F").collect() } else { vec![part] };
         let is_dots = |piece: &str| matches!(piece.split(';').next(), Some("." | ".."));
-        if pieces.split("%2F").any(|piece| is_dots(piece) && (kept || piece.contains(';'))) {
+        if pieces.iter().any(|piece| is_dots(piece) && (kept || piece.contains(';'))) {
             return None;
         }
         is_open = matches!(part, "" | "." | "..");
