@@ -2,7 +2,8 @@
 //!
 //! Two programs that read one request differently are a way around the checks of either. So a request is refused that
 //! names a header twice of which some read the first and others the last, a host that is none ([`is_valid_host`]), a
-//! target of another scheme than HTTP, or, in HTTP/1.1, no host at all.
+//! target of another scheme than HTTP, or no host at all unless it is HTTP/1.0. In HTTP/2 `:authority` and `Host` must
+//! agree; in HTTP/1.1 an absolute target goes before `Host` (RFC 9112, 3.2.2).
 //!
 //! Cost: no allocation. A request without repeated headers and with a path for a target costs one pass over its host.
 
@@ -19,7 +20,7 @@ pub enum HeadError {
     Target,
     /// `Host`, `:authority` or the authority of the target is not a host with an optional port.
     Host,
-    /// An HTTP/1.1 request without `Host`.
+    /// A request without `Host` or `:authority`, later than HTTP/1.0.
     NoHost,
     /// A header is repeated that must not be.
     Repeated,
@@ -60,9 +61,14 @@ pub fn check_head(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<()
         Some((name, host)) if *name == header::HOST => Some(host),
         _ => headers.get(header::HOST),
     };
-    match host {
-        None if version == Version::HTTP_11 => Err(HeadError::NoHost),
-        Some(host) if !is_valid_host(host.as_bytes()) => Err(HeadError::Host),
+    match (host, uri.authority()) {
+        (None, _) if version == Version::HTTP_11 => Err(HeadError::NoHost),
+        (None, None) if version > Version::HTTP_11 => Err(HeadError::NoHost),
+        (Some(host), _) if !is_valid_host(host.as_bytes()) => Err(HeadError::Host),
+        (Some(host), Some(authority)) if version > Version::HTTP_11 => {
+            let is_same = host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes());
+            if is_same { Ok(()) } else { Err(HeadError::Host) }
+        }
         _ => Ok(()),
     }
 }
@@ -99,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_needed_in_http_1_1_and_must_be_valid_everywhere() {
+    fn a_host_is_needed_after_http_1_0_and_must_be_valid_everywhere() {
         let (one, two) = (Version::HTTP_11, Version::HTTP_2);
         for (uri, version, headers, expected) in [
             ("/", one, &[("host", "a:80")][..], Ok(())),
@@ -112,6 +118,11 @@ mod tests {
             ("/", one, &[("accept", "*/*"), ("host", "a/../b")], Err(HeadError::Host)),
             ("http://u@a/", two, &[], Err(HeadError::Host)),
             ("http://a/", two, &[("host", "a,b")], Err(HeadError::Host)),
+            ("http://a/", two, &[("host", "b")], Err(HeadError::Host)),
+            ("http://a/", two, &[("host", "A")], Ok(())),
+            ("http://a/", one, &[("host", "b")], Ok(())),
+            ("/", two, &[("host", "a")], Ok(())),
+            ("/", two, &[], Err(HeadError::NoHost)),
             ("ftp://a/", one, &[("host", "a")], Err(HeadError::Target)),
             ("a:443", one, &[("host", "a")], Err(HeadError::Target)),
         ] {

@@ -4,7 +4,7 @@
 //! information. Servers, caches and logs behind a listener do not agree on what such a name means, so every HTTP
 //! listener accepts the same narrow form and answers 400 to the rest:
 //!
-//! - `name`: ASCII letters, digits, `-`, `.` and `_`; a trailing dot is allowed;
+//! - `name`: ASCII letters, digits, `-`, `.` and `_`; a trailing dot is allowed, two dots in a row are not;
 //! - `[address]`: an IPv6 address in brackets, without a zone id;
 //! - each with an optional `:port` of digits, at most 65535. An empty port (`host:`) is refused.
 //!
@@ -39,7 +39,13 @@ pub fn is_valid_host(host: &[u8]) -> bool {
             &after[1..]
         }
         _ => {
-            let end = host.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(host.len());
+            let mut before = 0;
+            let is_end = |&byte: &u8| {
+                let is_end = !is_name_byte(byte) || (byte == b'.' && before == b'.');
+                before = byte;
+                is_end
+            };
+            let end = host.iter().position(is_end).unwrap_or(host.len());
             let (name, port) = host.split_at(end);
             if name.iter().all(|&byte| byte == b'.') {
                 return false;
@@ -106,11 +112,14 @@ mod tests {
     #[test]
     fn anything_else_is_not_valid() {
         let too_long = "a".repeat(MAX_BYTES + 1);
-        let invalid: [&[u8]; 37] = [
+        let invalid: [&[u8]; 40] = [
             b"",
             b" ",
             b".",
             b"..",
+            b"a..",
+            b"a..b",
+            b"a..:80",
             b"a b",
             b" a",
             b"a ",

@@ -291,7 +291,9 @@ impl RedisStore {
         if let Birth::At(birth) = &edition.birth
             && birth.get().is_none()
         {
-            let at = self.birth_of(&named.name).await?;
+            // Boxed: it happens once a limit, and as a part of every question's future it would make that ten times as large,
+            // and nest deeper than the compiler lays out.
+            let at = Box::pin(self.birth_of(&named.name)).await?;
             let _ = birth.set(at);
         }
         Ok(edition)

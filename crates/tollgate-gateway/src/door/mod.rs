@@ -16,6 +16,7 @@ pub use ledger::{Answered, Ledger, NoLedger, Ruled};
 pub use trace::{Span, Tracer};
 
 use crate::{
+    error::problem,
     forward::{self, forward_lines},
     guards::Guards,
     {Body, ClientInfo, Handler, RequestBody, Upstream},
@@ -23,7 +24,7 @@ use crate::{
 use active::Active;
 use arc_swap::ArcSwap;
 use hold::Holding;
-use http::{HeaderMap, HeaderName, Request, Response, uri::PathAndQuery};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, uri::PathAndQuery};
 use http_body::Body as _;
 use std::{
     borrow::Cow,
@@ -161,8 +162,12 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                     }
                 },
             };
-            if let Some(path) = verdict.path {
-                rewrite(&mut request, &path);
+            if let Some(path) = verdict.path
+                && let Err(TooLong) = rewrite(&mut request, &path)
+            {
+                let why = "the request's target is longer than allowed once it is encoded";
+                let refused = problem(StatusCode::URI_TOO_LONG, why);
+                return active.counted(refused, Some(verdict.route), begun, trace);
             }
             // Slots are renewed from here on: a server may take longer to answer than they are held for.
             let permits = std::mem::take(&mut verdict.ruling.permits);
@@ -283,14 +288,16 @@ fn guard_named_headers(request: &mut Request<RequestBody>, named: &Arc<NamedHead
     }
 }
 
-fn rewrite(request: &mut Request<RequestBody>, path: &str) {
-    // A part of a path that was one is one.
-    let Ok(path) = PathAndQuery::try_from(path) else { return };
+/// A target that is too long once it is encoded.
+struct TooLong;
+
+/// Replaces the target. What was sent is never forwarded in its place: rules have not seen it.
+fn rewrite(request: &mut Request<RequestBody>, path: &str) -> Result<(), TooLong> {
+    let path = PathAndQuery::try_from(path).map_err(|_| TooLong)?;
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
     parts.path_and_query = Some(path);
-    if let Ok(uri) = http::Uri::from_parts(parts) {
-        *request.uri_mut() = uri;
-    }
+    *request.uri_mut() = http::Uri::from_parts(parts).map_err(|_| TooLong)?;
+    Ok(())
 }
 
 fn host(request: &Request<RequestBody>) -> Option<&str> {

@@ -4,8 +4,10 @@
 //! would hold until its end (permits, the slot among the requests in flight) is held by the tunnel instead.
 //!
 //! When one side closes or fails, everything read from it is passed on and the other side is shut down. The remaining
-//! direction may then finish: the tunnel ends once no byte has moved for [`CLOSE_TIMEOUT`]. So a side that keeps its socket
-//! open holds nothing for longer. A tunnel without a byte in either direction for the upstream's `tunnel_timeout` ends too.
+//! direction may then finish: the tunnel ends once no byte has moved for [`CLOSE_TIMEOUT`]. When the server has ended, it
+//! ends after [`CLOSE_LIMIT`] in any case, since a client could send a byte now and then to a server that is done with it
+//! but keeps its socket half open. So a side that keeps its socket open holds nothing for longer. A tunnel without a byte in
+//! either direction for the upstream's `tunnel_timeout` ends too.
 //!
 //! Memory: one buffer of 8 KiB for each direction.
 
@@ -29,11 +31,14 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split},
     sync::oneshot,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
 /// How long the remaining direction of a tunnel may be idle after the other one has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a client may go on after the server has ended.
+const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Bytes copied at once in each direction.
 const BUFFER: usize = 8 << 10;
@@ -72,7 +77,12 @@ impl Tunnel {
 }
 
 /// Copies in both directions until the tunnel has ended or is idle for too long.
-async fn relay(client: Gate, server: Stream, ahead: &[u8], timeout: Duration) {
+async fn relay(
+    client: impl AsyncRead + AsyncWrite,
+    server: impl AsyncRead + AsyncWrite,
+    ahead: &[u8],
+    timeout: Duration,
+) {
     let (from_client, to_client) = split(client);
     let (from_server, to_server) = split(server);
     let activity = Activity { start: Instant::now(), last: AtomicU64::new(0) };
@@ -80,7 +90,11 @@ async fn relay(client: Gate, server: Stream, ahead: &[u8], timeout: Duration) {
     let mut down = pin!(copy(from_server, to_client, ahead, &activity));
     tokio::select! {
         () = &mut up => tokio::select! { () = down => {}, () = activity.idle_for(CLOSE_TIMEOUT) => {} },
-        () = &mut down => tokio::select! { () = up => {}, () = activity.idle_for(CLOSE_TIMEOUT) => {} },
+        () = &mut down => tokio::select! {
+            () = up => {}
+            () = activity.idle_for(CLOSE_TIMEOUT) => {}
+            () = sleep(CLOSE_LIMIT) => {}
+        },
         () = activity.idle_for(timeout) => {}
     }
 }
@@ -154,5 +168,52 @@ impl Drop for End {
     fn drop(&mut self) {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{DuplexStream, duplex},
+        task::JoinHandle,
+        time::sleep,
+    };
+
+    /// A tunnel without an idle timeout: the client's end, the server's end, and the task between them.
+    fn tunnel() -> (DuplexStream, DuplexStream, JoinHandle<()>) {
+        let ((client, gate), (server, stream)) = (duplex(64), duplex(64));
+        (client, server, tokio::spawn(relay(gate, stream, b"", Duration::MAX)))
+    }
+
+    /// One side sends a byte a second, which the other reads, until the tunnel ends; says how long that took.
+    async fn drip(from: &mut DuplexStream, to: &mut DuplexStream, relay: &JoinHandle<()>, most: u64) -> u64 {
+        let begun = Instant::now();
+        while !relay.is_finished() && begun.elapsed().as_secs() < most {
+            if from.write_all(b"x").await.is_err() || to.read_u8().await.is_err() {
+                break;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        begun.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_drips_into_a_server_that_has_ended_is_cut_off() {
+        let (mut client, mut server, relay) = tunnel();
+        server.shutdown().await.expect("the server's end");
+        let took = drip(&mut client, &mut server, &relay, 3_600).await;
+        assert!((30..=31).contains(&took), "{took} s");
+        relay.await.expect("an end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_may_go_on_after_the_client_has_ended() {
+        let (mut client, mut server, relay) = tunnel();
+        client.shutdown().await.expect("the client's end");
+        assert_eq!(drip(&mut server, &mut client, &relay, 600).await, 600);
+        let quiet = Instant::now();
+        relay.await.expect("an end");
+        assert!(quiet.elapsed() <= CLOSE_TIMEOUT, "{:?}", quiet.elapsed());
     }
 }

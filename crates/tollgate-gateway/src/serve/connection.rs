@@ -352,6 +352,10 @@ fn check_target(method: &Method, uri: &Uri) -> Result<(), (StatusCode, &'static 
                 "the request's method is longer than any that is known",
             ));
         }
+        // Some servers read `post` as `POST`, and rules do not.
+        _ if method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) => {
+            return Err((StatusCode::NOT_IMPLEMENTED, "methods are written in capital letters"));
+        }
         _ => {}
     }
     if uri.path() == "*" && *method != Method::OPTIONS {

@@ -3,28 +3,29 @@
 //! The server here works on after its client has closed the connection, as most do.
 
 use crate::{
+    http2::{PREFACE, frame},
     slots::{client, read_until, slots},
     stage::Stage,
 };
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Empty;
+use hyper::{server::conn::http2, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::{
+    convert::Infallible,
     io::{Read as _, Write as _},
     net::TcpListener,
     num::NonZeroUsize,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     time::{Duration, Instant},
 };
 use testkit::{Upstream, eventually};
+use tokio::sync::Semaphore;
 use tollgate::{Key, MemoryStore};
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    frame.extend([kind, flags]);
-    frame.extend(stream.to_be_bytes());
-    frame.extend(payload);
-    frame
-}
 
 /// GET `path` from host `a` on a stream of its own, complete (END_HEADERS, END_STREAM).
 fn http2_get(stream: u32, path: &str) -> Vec<u8> {
@@ -84,6 +85,54 @@ fn streams_that_are_reset_count_until_the_response_has_ended() {
     assert_eq!(stage.up.most_in_flight(), 5);
     assert_eq!(stage.up.asked().len(), 5);
     eventually("slots to be back", || (stage.left("slots", Key::All) == 5).then_some(()));
+}
+
+/// An HTTP/2 server that answers a request for each permit that it is given; its address, and how many requests it has had.
+async fn patient_http2_server(permits: Arc<Semaphore>) -> (String, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("h2c://{}", listener.local_addr().expect("an address"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (permits, count) = (Arc::clone(&permits), Arc::clone(&count));
+            let service = service_fn(move |_| {
+                let (permits, count) = (Arc::clone(&permits), Arc::clone(&count));
+                async move {
+                    count.fetch_add(1, SeqCst);
+                    permits.acquire().await.expect("an open semaphore").forget();
+                    Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
+                }
+            });
+            let builder = http2::Builder::new(TokioExecutor::new());
+            tokio::spawn(builder.serve_connection(TokioIo::new(socket), service));
+        }
+    });
+    (url, asked)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_to_an_http_2_server_count_until_it_has_answered() {
+    let permits = Arc::new(Semaphore::new(0));
+    let (url, asked) = patient_http2_server(Arc::clone(&permits)).await;
+    let upstreams = format!("upstreams: {{ up: {{ servers: [ \"{url}\" ], abort_grace: 1h }} }}\n");
+    let stage = Stage::real(&format!("{upstreams}{}", slots(2)));
+    for sent in 1..=10 {
+        let mut socket = client(stage.address(), "GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        match sent {
+            1 | 2 => {
+                let is_there = || (asked.load(SeqCst) == sent).then_some(());
+                eventually("the request to be at the server", is_there);
+            }
+            _ => drop(read_until(&mut socket, "429")),
+        }
+    }
+    disconnected(&stage);
+    assert_eq!((asked.load(SeqCst), stage.left("slots", Key::All)), (2, 0));
+    permits.add_permits(1);
+    eventually("one slot to be back", || (stage.left("slots", Key::All) == 1).then_some(()));
+    permits.add_permits(1);
+    eventually("both slots to be back", || (stage.left("slots", Key::All) == 2).then_some(()));
 }
 
 #[test]

@@ -2,12 +2,11 @@
 //!
 //! Most tests stop the store's clock, so that what is refused once stays refused until the clock is moved.
 
-#![recursion_limit = "256"]
-
 mod aborts;
 mod clients;
 mod dodging;
 mod giving_up;
+mod http2;
 mod nginx;
 mod paths;
 mod refusing;

@@ -143,7 +143,17 @@ fn tells_an_address(name: &HeaderName) -> bool {
 
 /// Headers in which proxies tell who the client is.
 fn tells_an_identity(name: &HeaderName) -> bool {
-    const BEGINNINGS: [&str; 5] = ["x-user", "x-remote-user", "x-auth-", "x-forwarded-", "x-tenant"];
+    const BEGINNINGS: [&str; 9] = [
+        "x-user",
+        "remote-user",
+        "x-remote-user",
+        "x-auth-",
+        "x-authenticated-",
+        "x-webauth-",
+        "x-forwarded-",
+        "x-tenant",
+        "x-ssl-client",
+    ];
     BEGINNINGS.iter().any(|beginning| name.as_str().starts_with(beginning))
 }
 

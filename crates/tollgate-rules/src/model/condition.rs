@@ -34,7 +34,7 @@ pub enum Attribute {
     Host,
     /// A header's value; several lines are one value with commas.
     Header(HeaderName),
-    /// The first value of a parameter of the query, decoded.
+    /// A parameter of the query, decoded.
     Query(String),
     /// The first cookie of that name.
     Cookie(String),

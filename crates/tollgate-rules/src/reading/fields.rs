@@ -2,10 +2,13 @@
 //!
 //! Applications differ in which of several equal names they read, and in how they unquote a value. So a name that is given
 //! twice is an error, unless the file says which value counts ([`OnRepeat`]); and values that applications take for the
-//! same are the same text here: cookies are unquoted and percent-decoded, the scheme of `Authorization` has one spelling.
+//! same are the same text here: cookies are unquoted and percent-decoded, [`credentials`] have one spelling.
 //! Bytes that are not UTF-8 are read as Latin-1: every value is some text, and the same bytes are the same text.
 
-use super::path::encoded;
+use super::{
+    credentials::{credentials, is_credentials},
+    path::encoded,
+};
 use crate::model::OnRepeat;
 use http::{
     HeaderMap, HeaderName,
@@ -76,37 +79,6 @@ fn is_list(name: &HeaderName) -> bool {
     ) || matches!(name.as_str(), "x-forwarded-for" | "baggage" | "tracestate" | "prefer")
 }
 
-/// Whether a header's value is a scheme and credentials.
-pub(crate) fn is_credentials(name: &HeaderName) -> bool {
-    matches!(*name, header::AUTHORIZATION | header::PROXY_AUTHORIZATION)
-}
-
-/// Credentials in one spelling: the scheme as it is registered, or in lower case where it is not, and one blank behind it.
-pub(crate) fn credentials(sent: Cow<'_, str>) -> Cow<'_, str> {
-    const SCHEMES: [&str; 12] = [
-        "Bearer",
-        "Basic",
-        "Digest",
-        "DPoP",
-        "GNAP",
-        "HOBA",
-        "Mutual",
-        "Negotiate",
-        "OAuth",
-        "SCRAM-SHA-1",
-        "SCRAM-SHA-256",
-        "vapid",
-    ];
-    let Some((scheme, rest)) = sent.split_once([' ', '\t']) else { return sent };
-    let known = SCHEMES.iter().find(|known| known.eq_ignore_ascii_case(scheme));
-    let spelled =
-        known.map_or_else(|| Cow::Owned(scheme.to_ascii_lowercase()), |known| Cow::Borrowed(*known));
-    if spelled == scheme && !rest.starts_with([' ', '\t']) && sent.as_bytes()[scheme.len()] == b' ' {
-        return sent;
-    }
-    Cow::Owned(format!("{spelled} {}", rest.trim_start_matches([' ', '\t'])))
-}
-
 /// The number that a header tells a request costs, as text: of several lines, each by itself.
 pub(crate) fn header_lines<'a>(
     headers: &'a HeaderMap,
@@ -167,9 +139,27 @@ pub(crate) fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (Cow<'_, str>
     headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b';')).filter_map(
         |pair| {
             let at = pair.iter().position(|&byte| byte == b'=')?;
-            Some((text(pair[..at].trim_ascii()), cookie_value(pair[at + 1..].trim_ascii())))
+            Some((text(trimmed(&pair[..at])), cookie_value(trimmed(&pair[at + 1..]))))
         },
     )
+}
+
+/// A part of a cookie without the blanks around it. Django and Starlette strip every blank of Unicode there,
+/// so `abc\u{a0}` is `abc` to them.
+fn trimmed(sent: &[u8]) -> &[u8] {
+    let sent = sent.trim_ascii();
+    if sent.first().is_none_or(u8::is_ascii) && sent.last().is_none_or(u8::is_ascii) {
+        return sent;
+    }
+    let is_blank = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
+    if let Ok(text) = std::str::from_utf8(sent) {
+        return text.trim_matches(is_blank).as_bytes();
+    }
+    // Latin-1.
+    let is_blank = |byte: &u8| is_blank(char::from(*byte));
+    let begin = sent.iter().position(|byte| !is_blank(byte)).unwrap_or(sent.len());
+    let end = sent.iter().rposition(|byte| !is_blank(byte)).map_or(begin, |last| last + 1);
+    &sent[begin..end]
 }
 
 /// A cookie's value as applications read it: without its quotes, then without escapes (`\"`, `\141`), then
@@ -282,14 +272,24 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_of_credentials_has_one_spelling() {
-        for sent in ["Bearer K", "bearer K", "BEARER  K", "bEaReR \t K"] {
-            let headers = headers("authorization", &[sent]);
-            let value = header(&headers, &header::AUTHORIZATION, OnRepeat::Reject);
-            assert_eq!(value.unwrap().as_deref(), Some("Bearer K"), "{sent}");
+    fn blanks_around_a_cookie_are_none_of_it_whatever_their_spelling() {
+        let read = |line: &[u8]| {
+            let headers: HeaderMap =
+                [(COOKIE, HeaderValue::from_bytes(line).expect("a value"))].into_iter().collect();
+            cookie(&headers, "session", OnRepeat::Reject).unwrap().map(Cow::into_owned)
+        };
+        for line in [
+            b"session=abc\xc2\xa0".as_slice(),
+            b"session=\xe3\x80\x80abc",
+            b"\xc2\xa0session\xe2\x80\x83= \xc2\x85\"abc\" \xc2\xa0; a=b",
+            b"session=abc\xa0",
+            b"\xa0session=\x85abc\xa0",
+        ] {
+            assert_eq!(read(line).as_deref(), Some("abc"), "{line:?}");
         }
-        assert_eq!(credentials("Custom x".into()), "custom x");
-        assert_eq!(credentials("K".into()), "K");
+        assert_eq!(read(b"session=\xa0").as_deref(), Some(""));
+        assert_eq!(read(b"session=a\xc2\xa0c").as_deref(), Some("a\u{a0}c"));
+        assert_eq!(read(b"session=\xc3\xa9").as_deref(), Some("\u{e9}"));
     }
 
     #[test]

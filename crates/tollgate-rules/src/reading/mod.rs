@@ -4,6 +4,7 @@
 //! never disagree about what a header says. Nothing is remembered here, and nothing is copied that can be borrowed.
 
 mod address;
+mod credentials;
 mod fields;
 mod host;
 mod path;
@@ -11,10 +12,8 @@ mod shape;
 mod text;
 
 pub(crate) use address::{address_text, key_text, network_text};
-pub(crate) use fields::{
-    Repeated, cookie, cookies, credentials, header, header_lines, is_credentials, pair_value, query,
-    query_pairs,
-};
+pub(crate) use credentials::{credentials, is_credentials};
+pub(crate) use fields::{Repeated, cookie, cookies, header, header_lines, pair_value, query, query_pairs};
 pub(crate) use host::normal_host;
 pub use path::{PathError, decode_path, encode_path};
 pub(crate) use path::{decode_rule_text, segments};

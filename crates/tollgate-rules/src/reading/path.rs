@@ -6,9 +6,9 @@
 //! ([`encode_path`]), so that it cannot see another resource than the rules did. The slash at the end is kept, and
 //! `;parameters` stay part of their segment.
 //!
-//! A path that cannot be decoded safely is an error: a `%` without two hexadecimal digits, `%00`, bytes above 0x7F that are
-//! not encoded, and text that is not UTF-8. What becomes of encoded slashes and of backslashes is a setting
-//! ([`EncodedSlash`]).
+//! A path that cannot be decoded safely is an error: a `%` without two hexadecimal digits, encoded control characters, bytes
+//! above 0x7F that are not encoded, text that is not UTF-8, and dot segments with parameters (`/..;/`), which servlet
+//! containers resolve and others do not. What becomes of encoded slashes and of backslashes is a setting ([`EncodedSlash`]).
 //!
 //! A path that is in its canonical spelling already, as nearly all are, is recognised in one pass and borrowed.
 
@@ -29,6 +29,9 @@ pub enum PathError {
     /// An encoded NUL.
     #[error("the path has an encoded NUL byte")]
     Nul,
+    /// Another encoded control character. Regular expressions of applications that end in `$` match before a line feed.
+    #[error("the path has an encoded control character")]
+    Control,
     /// A byte above 0x7F that is not percent-encoded.
     #[error("the path has bytes above 0x7F that are not percent-encoded")]
     NotAscii,
@@ -41,6 +44,9 @@ pub enum PathError {
     /// An encoded slash beside `.` or `..`, which is a dot segment to servers that decode the slash.
     #[error("the path has a dot segment behind an encoded slash")]
     HiddenDots,
+    /// A dot segment with parameters, which is a dot segment to servers that cut parameters off.
+    #[error("the path has a dot segment with `;parameters`, which servers read differently")]
+    DotParameters,
 }
 
 /// The path as rules see it: decoded, slashes merged, dot segments resolved.
@@ -77,6 +83,7 @@ pub fn decode_path(sent: &str, slash: EncodedSlash) -> Result<Cow<'_, str>, Path
         let is_slash = byte == b'\\' || (byte == b'/' && length == 3);
         match slash {
             _ if byte == 0 => return Err(PathError::Nul),
+            _ if byte.is_ascii_control() => return Err(PathError::Control),
             EncodedSlash::Reject if is_slash => return Err(PathError::Slash),
             EncodedSlash::Decode if is_slash => decoded.push(b'/'),
             EncodedSlash::Keep if is_slash || byte == b'%' => push_encoded(&mut decoded, byte),
@@ -87,6 +94,9 @@ pub fn decode_path(sent: &str, slash: EncodedSlash) -> Result<Cow<'_, str>, Path
     let decoded = String::from_utf8(decoded).map_err(|_| PathError::NotUtf8)?;
     if slash == EncodedSlash::Keep && decoded.split('/').any(hides_dots) {
         return Err(PathError::HiddenDots);
+    }
+    if decoded.split('/').any(has_dot_parameters) {
+        return Err(PathError::DotParameters);
     }
     Ok(Cow::Owned(resolve_dots(&decoded)))
 }
@@ -165,7 +175,13 @@ fn resolve_dots(path: &str) -> String {
 /// Whether a segment with slashes that are kept encoded has a dot segment between them.
 fn hides_dots(segment: &str) -> bool {
     let has_slash = segment.contains("%2F") || segment.contains("%5C");
-    has_slash && segment.replace("%5C", "%2F").split("%2F").any(|part| matches!(part, "." | ".."))
+    let is_dots = |part: &str| matches!(part, "." | "..") || has_dot_parameters(part);
+    has_slash && segment.replace("%5C", "%2F").split("%2F").any(is_dots)
+}
+
+/// Whether a segment is `.` or `..` where its parameters are cut off.
+fn has_dot_parameters(segment: &str) -> bool {
+    segment.starts_with(".;") || segment.starts_with("..;")
 }
 
 fn is_canonical(path: &[u8]) -> bool {
@@ -177,9 +193,9 @@ fn is_canonical(path: &[u8]) -> bool {
     path.iter().enumerate().all(|(at, &byte)| is_plain(byte) && (byte != b'/' || !is_special(at)))
 }
 
-/// Whether the segment that begins here is `.` or `..`.
+/// Whether the segment that begins here is `.` or `..`, perhaps with parameters.
 fn dot_segment(rest: &[u8]) -> bool {
-    matches!(rest, [b'.'] | [b'.', b'.'] | [b'.', b'/', ..] | [b'.', b'.', b'/', ..])
+    matches!(rest, [b'.'] | [b'.', b'.'] | [b'.', b'/' | b';', ..] | [b'.', b'.', b'/' | b';', ..])
 }
 
 /// The byte that is percent-encoded here, if one is.
@@ -241,6 +257,7 @@ mod tests {
             ("/%2561", "/%61", "/%2561"),
             ("/a;v=1/b", "/a;v=1/b", "/a;v=1/b"),
             ("/a%3Bv=1", "/a;v=1", "/a;v=1"),
+            ("/..a;v/.b;/...;c", "/..a;v/.b;/...;c", "/..a;v/.b;/...;c"),
             ("/a|b", "/a|b", "/a%7Cb"),
         ] {
             let path = decode_path(sent, Reject);
@@ -256,6 +273,12 @@ mod tests {
             ("/%4", PathError::Percent),
             ("/%zz", PathError::Percent),
             ("/a%00b", PathError::Nul),
+            ("/a%0A", PathError::Control),
+            ("/a%09b", PathError::Control),
+            ("/a%7f", PathError::Control),
+            ("/a/..;/b", PathError::DotParameters),
+            ("/a/.;x=1/b", PathError::DotParameters),
+            ("/a/%2e.%3bx", PathError::DotParameters),
             ("/caf\u{e9}", PathError::NotAscii),
             ("/%ff", PathError::NotUtf8),
             ("/%c0%af", PathError::NotUtf8),
@@ -274,6 +297,7 @@ mod tests {
             ("/api%2f%2e%2e/x", "/x", Err(PathError::HiddenDots)),
             ("/a%5C%5Cb", "/a/b", Ok("/a%5C%5Cb")),
             ("/a\\..\\b", "/b", Err(PathError::HiddenDots)),
+            ("/a%2F.x;y", "/a/.x;y", Ok("/a%2F.x;y")),
             ("/100%25", "/100%", Ok("/100%25")),
             ("/a%252Fb", "/a%2Fb", Ok("/a%252Fb")),
             ("/%40%2f", "/@/", Ok("/@%2F")),
@@ -310,5 +334,11 @@ mod tests {
                 prop_assert_eq!(encode_path(&decoded, slash), forwarded);
             }
         }
+    }
+
+    #[test]
+    fn dots_with_parameters_are_found_behind_slashes_of_any_spelling() {
+        assert_eq!(decode_path("/a%2F..;/b", Decode), Err(PathError::DotParameters));
+        assert_eq!(decode_path("/a%5C.;b", Keep), Err(PathError::HiddenDots));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::build::get;
 use proptest::{collection::vec, prelude::*, sample::select};
-use tollgate_rules::{Keyed, Program, parse_rules};
+use tollgate_rules::{Keyed, Program, model::EncodedSlash, parse_rules};
 
 const RULES: &str = r#"
 version: 1
@@ -36,7 +36,7 @@ fn letter() -> impl Strategy<Value = (char, bool)> {
 
 /// A segment and one of its spellings.
 fn segment() -> impl Strategy<Value = (String, String)> {
-    let known = select(vec!["users", "@me", "a", "abc"])
+    let known = select(vec!["users", "@me", "a", "abc", ";x"])
         .prop_map(|text| text.chars().map(|letter| (letter, true)).collect::<Vec<_>>());
     let letters = prop_oneof![3 => known, 2 => vec(letter(), 1..5)];
     (letters, vec(any::<(bool, bool)>(), 8)).prop_map(|(letters, how)| {
@@ -55,55 +55,86 @@ fn segment() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// What a strict decoder makes of a path.
-fn strictly_decoded(sent: &str) -> String {
-    let mut segments: Vec<String> = Vec::new();
-    let mut is_open = false;
-    for part in sent[1..].split('/') {
-        let mut bytes = Vec::new();
-        let mut rest = part.as_bytes();
-        while let Some((&first, after)) = rest.split_first() {
-            let hex = std::str::from_utf8(&after[..after.len().min(2)]).unwrap_or_default();
-            match u8::from_str_radix(hex, 16) {
-                Ok(byte) if first == b'%' && hex.len() == 2 => {
-                    bytes.push(byte);
-                    rest = &after[2..];
-                }
-                _ => {
-                    bytes.push(first);
-                    rest = after;
-                }
+/// What a strict decoder makes of a path: its text, or none where servers read it differently.
+fn strictly_decoded(sent: &str, slash: EncodedSlash) -> Option<String> {
+    let mut text = Vec::new();
+    let mut rest = sent.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let (byte, after, is_encoded) = match first {
+            b'%' => {
+                let hex = std::str::from_utf8(after.get(..2)?).ok()?;
+                let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+                (is_hex.then(|| u8::from_str_radix(hex, 16).ok())??, &after[2..], true)
             }
+            0x80.. => return None,
+            byte => (byte, after, false),
+        };
+        rest = after;
+        let is_slash = byte == b'\\' || (byte == b'/' && is_encoded);
+        match slash {
+            _ if byte.is_ascii_control() => return None,
+            EncodedSlash::Reject if is_slash => return None,
+            EncodedSlash::Decode if is_slash => text.push(b'/'),
+            EncodedSlash::Keep if is_slash || byte == b'%' => text.extend(format!("%{byte:02X}").bytes()),
+            _ => text.push(byte),
         }
-        let text = String::from_utf8(bytes).expect("made of text");
-        is_open = matches!(text.as_str(), "" | "." | "..");
-        match text.as_str() {
+    }
+    let text = String::from_utf8(text).ok()?;
+    let mut segments: Vec<&str> = Vec::new();
+    let mut is_open = false;
+    for part in text[1..].split('/') {
+        let kept = slash == EncodedSlash::Keep && (part.contains("%2F") || part.contains("%5C"));
+        let uniform = part.replace("%5C", "%2F");
+        // Where they are not kept, `%2F` is text that was encoded twice.
+        let pieces: Vec<&str> = if kept { uniform.split("%2F").collect() } else { vec![part] };
+        let is_dots = |piece: &str| matches!(piece.split(';').next(), Some("." | ".."));
+        if pieces.iter().any(|piece| is_dots(piece) && (kept || piece.contains(';'))) {
+            return None;
+        }
+        is_open = matches!(part, "" | "." | "..");
+        match part {
             "" | "." => {}
             ".." => drop(segments.pop()),
-            _ => segments.push(text),
+            _ => segments.push(part),
         }
     }
-    let mut path = segments.iter().map(|segment| format!("/{segment}")).collect::<String>();
-    if is_open {
-        path.push('/');
-    }
-    path
+    let path = segments.iter().map(|segment| format!("/{segment}")).collect::<String>();
+    Some(if is_open { path + "/" } else { path })
 }
 
-/// What is the same for every spelling: route, rules with their keys, and what the upstream gets.
-fn met(program: &Program, path: &str) -> String {
+/// What is the same for every spelling: the path, route, rules with their keys, and what the upstream gets. None where the
+/// request is answered 400.
+fn met(program: &Program, path: &str) -> Option<String> {
     let sent = get(path);
     let request = sent.request();
     let found = program.find(&request);
-    assert_eq!(found.invalid(), None, "{path}");
-    let mut met = format!("{:?} {}", found.route(), found.forwarded(&format!("{path}?q=%2F")));
+    if found.invalid().is_some() {
+        assert_eq!(found.entries().len(), 0, "{path}");
+        return None;
+    }
+    let forwarded = found.forwarded(&format!("{path}?q=%2F")).into_owned();
+    let mut met = format!("{} {:?} {forwarded}", found.path(), found.route());
     for entry in found.entries() {
         for charge in entry.charges {
             let Keyed::Key(values) = found.key(charge) else { panic!("every key is there") };
             met.push_str(&format!(" {}={values:?}", entry.rule().name));
         }
     }
-    met
+    Some(met)
+}
+
+fn program(slash: EncodedSlash) -> Program {
+    let word = match slash {
+        EncodedSlash::Reject => "reject",
+        EncodedSlash::Decode => "decode",
+        EncodedSlash::Keep => "keep",
+    };
+    let rules = RULES.replace("version: 1", &format!("version: 1\nencoded_slash: {word}"));
+    Program::new(parse_rules(&rules, |_| None).expect("the rules are good"))
+}
+
+fn any_slash() -> impl Strategy<Value = EncodedSlash> {
+    select(vec![EncodedSlash::Reject, EncodedSlash::Decode, EncodedSlash::Keep])
 }
 
 proptest! {
@@ -114,15 +145,16 @@ proptest! {
         segments in vec(segment(), 1..4),
         noise in vec(select(vec!["/", "/", "/", "//", "/./", "/x/../", "/%2e/", "/y/%2E%2e/"]), 5),
         ends_open in any::<bool>(),
+        slash in any_slash(),
     ) {
-        let program = Program::new(parse_rules(RULES, |_| None).expect("the rules are good"));
+        let program = program(slash);
         let end = if ends_open { "/" } else { "" };
         let mut sent = String::new();
         let mut plain = String::new();
         for ((decoded, spelled), noise) in segments.iter().zip(&noise) {
             sent.push_str(noise);
             sent.push_str(spelled);
-            // The same path with nothing decoded that need not be, and nothing to resolve.
+            // The same path with all of it encoded, and nothing to resolve.
             plain.push('/');
             for byte in decoded.bytes() {
                 plain.push_str(&format!("%{byte:02X}"));
@@ -130,22 +162,57 @@ proptest! {
         }
         sent.push_str(end);
         plain.push_str(end);
-        prop_assert_eq!(strictly_decoded(&sent), strictly_decoded(&plain));
+        prop_assert_eq!(strictly_decoded(&sent, slash), strictly_decoded(&plain, slash));
         prop_assert_eq!(met(&program, &sent), met(&program, &plain));
+    }
+
+    /// Whatever is sent: of what a strict decoder makes the same path, the same is met, and what it refuses is refused.
+    #[test]
+    fn paths_that_a_strict_decoder_considers_the_same_are_the_same(
+        paths in vec(
+            "/(/|/|a|%61|users/|%75sers/|@me|%40me|\\.|\\.|%2e|%2F|%2f|%5c|\\\\|%25|2F|%|;|%3b|%c3%a9|%c3|%00|%0a|%7F){0,7}",
+            2..24,
+        ),
+        slash in any_slash(),
+    ) {
+        let program = program(slash);
+        let mut known: Vec<(String, String)> = Vec::new();
+        for path in &paths {
+            let (decoded, met) = (strictly_decoded(path, slash), met(&program, path));
+            prop_assert_eq!(decoded.is_some(), met.is_some(), "{}", path);
+            let (Some(decoded), Some(met)) = (decoded, met) else { continue };
+            prop_assert!(met.starts_with(&format!("{decoded} ")), "{}: {}", path, met);
+            let query = met.find("?q=").expect("a query");
+            let forwarded = &met[met[..query].rfind(' ').expect("a blank") + 1..query];
+            prop_assert_eq!(strictly_decoded(forwarded, slash), Some(decoded.clone()), "{}", path);
+            match known.iter().find(|(other, _)| *other == decoded) {
+                Some((_, same)) => prop_assert_eq!(same, &met, "{}", path),
+                None => known.push((decoded, met)),
+            }
+        }
     }
 }
 
 #[test]
 fn a_route_is_not_dodged_by_encoding() {
-    let program = Program::new(parse_rules(RULES, |_| None).expect("the rules are good"));
+    let program = program(EncodedSlash::Reject);
     for path in ["/users/@me", "/users/%40me", "//users/%40%6d%65", "/x/..//users/./@me"] {
-        assert_eq!(met(&program, path), "Some(RouteId(0)) /users/@me?q=%2F by-path=[Some(\"/users/@me\")]");
+        let expected = "/users/@me Some(RouteId(0)) /users/@me?q=%2F by-path=[Some(\"/users/@me\")]";
+        assert_eq!(met(&program, path).as_deref(), Some(expected), "{path}");
     }
     for path in ["/users/bob%40x", "/users/bob@x"] {
-        assert!(met(&program, path).ends_with("by-id=[Some(\"bob@x\")]"), "{path}");
+        assert!(met(&program, path).is_some_and(|met| met.ends_with("by-id=[Some(\"bob@x\")]")), "{path}");
     }
-    for path in ["/users%2F@me", "/users%5c@me", "/users\\@me", "/users/%", "/users/%00", "/users/%ff"] {
-        let sent = get(path);
-        assert!(program.find(&sent.request()).invalid().is_some(), "{path}");
+    for path in [
+        "/users%2F@me",
+        "/users%5c@me",
+        "/users\\@me",
+        "/users/%",
+        "/users/%00",
+        "/users/%ff",
+        "/users/%0a",
+        "/x/..;/users/@me",
+    ] {
+        assert_eq!(met(&program, path), None, "{path}");
     }
 }

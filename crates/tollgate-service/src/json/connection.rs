@@ -65,8 +65,8 @@ fn builder(settings: &JsonSettings) -> Builder<OnThisThread> {
         .timer(TokioTimer::new())
         // Patience watches; a timer of hyper's would be set for every request.
         .header_read_timeout(None)
-        .max_buf_size(settings.max_header.max(8 << 10))
-        .pipeline_flush(true);
+        // No `pipeline_flush`: with it the 400 for a head that hyper cannot read is never written.
+        .max_buf_size(settings.max_header.max(8 << 10));
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -243,6 +243,20 @@ fn above_the_most_at_once_the_answer_is_503() {
 }
 
 #[test]
+fn a_head_that_is_none_is_answered_400_and_not_only_closed() {
+    let (stage, _) = memory();
+    for head in [
+        "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ncontent-length: 4\r\n",
+        "POST /v1/check HTTP/1.1\r\nhost : a\r\n",
+        "nonsense\r\n",
+    ] {
+        let mut client = stage.client();
+        client.send(&format!("{head}\r\n{{}} and what follows"));
+        assert_eq!(client.told().expect("an answer").status, 400, "{head:?}");
+    }
+}
+
+#[test]
 fn a_head_that_could_be_read_in_two_ways_is_answered_400() {
     let (stage, _) = memory();
     let host = "the request's host is malformed";

@@ -72,21 +72,28 @@ fn a_slot_given_back_on_one_server_is_had_by_who_waits_at_another() {
     eventually("both are free", || (one.remaining("checkout", "a") == 2).then_some(()));
 }
 
+/// A turn is booked only just before it is due, so whoever waits is seen by those behind it.
 #[test]
-fn a_wait_that_is_abandoned_is_given_back_to_redis() {
+fn a_wait_that_is_abandoned_leaves_its_place_and_costs_nothing() {
     let redis = RedisServer::start();
     let one = stage(&redis.url(), OnFailure::Closed);
-    one.post("/v1/check", r#"{"limit":{"token_bucket":{"rate":"1/m","burst":10}},"key":"a","cost":10}"#);
-    let mut client = one.client();
-    let wait = r#"{"limit":{"token_bucket":{"rate":"1/m","burst":10}},"key":"a","cost":2,"up_to_ms":600000}"#;
-    client.send_post("/v1/wait", wait);
-    let reset = || {
-        let body = r#"{"limit":{"token_bucket":{"rate":"1/m","burst":10}},"key":"a","cost":0}"#;
-        one.post("/v1/peek", body).json()["reset_after_ms"].as_u64().expect("a time")
+    let bucket = r#"{"limit":{"token_bucket":{"rate":"1/m","burst":10}},"key":"a""#;
+    one.post("/v1/check", &format!(r#"{bucket},"cost":10}}"#));
+    let wait = |up_to_ms: u32| format!(r#"{bucket},"cost":2,"up_to_ms":{up_to_ms}}}"#);
+    // When the turn of one who comes now would be: in two minutes, or in four behind another.
+    let turn_in = || {
+        let told = one.post("/v1/wait", &wait(1));
+        assert_eq!(told.status, 429, "{told:?}");
+        told.json()["retry_after_ms"].as_u64().expect("a time")
     };
-    eventually("it is booked", || (reset() > 610_000).then_some(()));
+    assert!(turn_in() <= 120_000);
+    let mut client = one.client();
+    client.send_post("/v1/wait", &wait(600_000));
+    eventually("it stands in the queue", || (turn_in() > 180_000).then_some(()));
     drop(client);
-    eventually("it is given back", || (reset() <= 600_000).then_some(()));
+    eventually("its place is free", || (turn_in() <= 120_000).then_some(()));
+    let peeked = one.post("/v1/peek", &format!(r#"{bucket},"cost":0}}"#));
+    assert!(peeked.json()["reset_after_ms"].as_u64().is_some_and(|reset| reset <= 600_000), "{peeked:?}");
 }
 
 #[test]
