@@ -8,7 +8,7 @@ use crate::{
     step::{
         Mode, State, Step,
         concurrency::PermitId,
-        taken::{Taken, Trace, Unused},
+        taken::{ReturnReason, Taken, Trace},
         turns::Turns,
     },
     store::Edition,
@@ -254,7 +254,7 @@ impl<C: Clock> Gate for Limiter<C> {
         }
     }
 
-    fn give_back(&self, _: &Bucket, taken: &Taken, why: Unused) -> u32 {
+    fn give_back(&self, _: &Bucket, taken: &Taken, why: ReturnReason) -> u32 {
         let mut rest = self.rest();
         rest.granted = rest.granted.saturating_add(taken.granted);
         let given = self.with_state(&mut rest, self.clock.now(), |step, state, at| {

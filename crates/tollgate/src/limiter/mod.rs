@@ -19,7 +19,7 @@ use crate::{
         Word, hold,
     },
     time::Time,
-    wait::{Bucket, Effect, WaitQueues, change},
+    wait::{Bucket, BucketChange, WaitQueues, change},
 };
 use std::time::Duration;
 
@@ -153,7 +153,9 @@ impl<C: Clock> Limiter<C> {
 
     /// Takes up to `units` off the newest live use.
     pub fn refund(&self, units: u32) {
-        self.change_bucket(Effect::MoreRoom, || self.update(|step, state, at| step.refund(state, at, units)));
+        self.change_bucket(BucketChange::MoreRoom, || {
+            self.update(|step, state, at| step.refund(state, at, units))
+        });
     }
 
     /// Forgets what was used. A grant or a ban stays.
@@ -162,12 +164,12 @@ impl<C: Clock> Limiter<C> {
             *state = step.unseen();
             self.epoch.fetch_add(1, Release);
         };
-        self.change_bucket(Effect::MoreRoom, || self.update(reset));
+        self.change_bucket(BucketChange::MoreRoom, || self.update(reset));
     }
 
     /// Gives `units` above the limit, until used; they are spent before the limit's own.
     pub fn grant(&self, units: u32) {
-        self.change_bucket(Effect::MoreRoom, || {
+        self.change_bucket(BucketChange::MoreRoom, || {
             let mut rest = self.rest();
             rest.granted = rest.granted.saturating_add(units);
             self.with_state(&mut rest, self.clock.now(), |_, _, _| ());
@@ -176,7 +178,7 @@ impl<C: Clock> Limiter<C> {
 
     /// Refuses everything for this long from now. Zero lifts the ban.
     pub fn ban(&self, lasting: Duration) {
-        self.change_bucket(Effect::Unknown, || {
+        self.change_bucket(BucketChange::Unknown, || {
             let mut rest = self.rest();
             let now = self.never_back(self.clock.now());
             rest.banned_until = now + lasting;
@@ -186,7 +188,7 @@ impl<C: Clock> Limiter<C> {
 
     /// Gives back what a permit holds; how many units came back.
     pub fn leave(&self, permit: PermitId) -> u32 {
-        self.change_bucket(Effect::MoreRoom, || self.leave_slots(permit))
+        self.change_bucket(BucketChange::MoreRoom, || self.leave_slots(permit))
     }
 
     fn leave_slots(&self, permit: PermitId) -> u32 {
@@ -207,7 +209,7 @@ impl<C: Clock> Limiter<C> {
     /// Changes the limit's numbers, keeping what was consumed.
     pub fn change(&self, to: impl Into<Limit>) {
         let step = Step::new(&to.into());
-        self.change_bucket(Effect::Unknown, || {
+        self.change_bucket(BucketChange::Unknown, || {
             let mut rest = self.rest();
             self.turn_over(&mut rest, step, self.never_back(self.clock.now()), || {
                 self.epoch.fetch_add(1, Release);
@@ -216,7 +218,7 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// Changes something, and lets those who wait know.
-    fn change_bucket<R>(&self, effect: Effect, act: impl FnOnce() -> R) -> R {
+    fn change_bucket<R>(&self, effect: BucketChange, act: impl FnOnce() -> R) -> R {
         change(self, &Bucket::Only, effect, act)
     }
 

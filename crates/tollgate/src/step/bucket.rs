@@ -16,7 +16,7 @@
 //! when an initially short bucket has filled. The two words are the due point's 127 bits: 146 years of any rate, a full
 //! bucket of any size, and bookings beyond it fit.
 
-use super::{Answer, Ask, Moment, Words, narrow, taken::Returned};
+use super::{Answer, Ask, Moment, Words, narrow, taken::ReturnedUnits};
 use crate::{
     decision::{Status, Verdict},
     rate::Rate,
@@ -110,7 +110,7 @@ impl Bucket {
         after: Words,
         units: u32,
         returned: Option<u64>,
-    ) -> (Words, Returned) {
+    ) -> (Words, ReturnedUnits) {
         let now = self.line(at);
         let (due, after) = (self.due(words, now), from_words(after));
         let later = returned.map_or(0, |returned| due.saturating_add(returned.into()).saturating_sub(after));
@@ -118,7 +118,7 @@ impl Bucket {
         let next = due.saturating_sub(back).max(now).max(self.unseen);
         let (credits, price) = (due - next.min(due), u128::from(self.price));
         let exactly = u64::try_from(credits).unwrap_or(u64::MAX);
-        let returned = Returned { units: (credits / price) as u32, exactly };
+        let returned = ReturnedUnits { units: (credits / price) as u32, exactly };
         (to_words(next), returned)
     }
 

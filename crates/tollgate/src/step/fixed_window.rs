@@ -7,7 +7,7 @@
 //! Worst case admitted: `limit` in a window of its own, so up to `2 * limit` in a time just over nothing, around an
 //! edge. That is what the sliding limits are for.
 
-use super::{Answer, Ask, Moment, Words, taken::Returned};
+use super::{Answer, Ask, Moment, Words, taken::ReturnedUnits};
 use crate::{
     decision::{NEVER, Status, Verdict},
     limit::{LimitError, nonzero, span},
@@ -119,13 +119,19 @@ impl FixedWindow {
     }
 
     /// Takes a charge back that left `after` behind, if that window is still open; and how many units that is.
-    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> (Words, Returned) {
+    pub(crate) fn give_back(
+        &self,
+        words: Words,
+        at: Moment,
+        after: Words,
+        units: u32,
+    ) -> (Words, ReturnedUnits) {
         let open = self.open(words, at);
         if open.place + 1 != after[0] {
-            return (words, Returned::default());
+            return (words, ReturnedUnits::default());
         }
         let next = self.refund(words, at, units);
-        (next, Returned::whole(u32::try_from(open.used.saturating_sub(next[1])).unwrap_or(u32::MAX)))
+        (next, ReturnedUnits::whole(u32::try_from(open.used.saturating_sub(next[1])).unwrap_or(u32::MAX)))
     }
 
     /// Uses `units` of the open window, above the limit too.

@@ -7,7 +7,7 @@
 //!
 //! Worst case admitted: `burst + amount * ceil(t / period)` in any time `t`.
 
-use super::{Answer, Ask, Moment, Words, bucket::mul_div_up, taken::Returned};
+use super::{Answer, Ask, Moment, Words, bucket::mul_div_up, taken::ReturnedUnits};
 use crate::decision::{Status, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,16 +83,16 @@ impl Interval {
         after: Words,
         units: u32,
         returned: Option<u64>,
-    ) -> (Words, Returned) {
+    ) -> (Words, ReturnedUnits) {
         let (there, consumed) = (self.level(after, at).consumed, self.level(words, at).consumed);
         let later = returned.map_or(0, |returned| consumed.saturating_add(returned).saturating_sub(there));
         let back = u64::from(units).saturating_sub(later).min(there);
         if back == 0 {
-            return (words, Returned::default());
+            return (words, ReturnedUnits::default());
         }
         let next = self.refund(words, at, u32::try_from(back).unwrap_or(u32::MAX));
         let left = if next == [0, 0] { 0 } else { next[1] };
-        (next, Returned::whole(u32::try_from(consumed.saturating_sub(left)).unwrap_or(u32::MAX)))
+        (next, ReturnedUnits::whole(u32::try_from(consumed.saturating_sub(left)).unwrap_or(u32::MAX)))
     }
 
     /// Uses `units` whether they are there or not.

@@ -102,7 +102,7 @@ impl Mode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: Status,
-    /// Unused by steps whose state is not words.
+    /// ReturnReason by steps whose state is not words.
     pub(crate) next: Words,
 }
 

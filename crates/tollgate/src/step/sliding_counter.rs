@@ -9,7 +9,7 @@
 //! not, more may pass: if all of it came at that window's end, `limit * elapsed / window` more fit `elapsed` into the
 //! next, so that any time of length `window` admits less than `2 * limit`. Evenly spread traffic is held to `limit`.
 
-use super::{Answer, Ask, Moment, Words, taken::Returned};
+use super::{Answer, Ask, Moment, Words, taken::ReturnedUnits};
 use crate::{
     decision::{Status, Verdict},
     limit::{LimitError, nonzero, span},
@@ -69,12 +69,18 @@ impl SlidingCounter {
     }
 
     /// Takes a charge back that left `after` behind, if that window is still the current one; and how many units that is.
-    pub(crate) fn give_back(&self, words: Words, at: Moment, after: Words, units: u32) -> (Words, Returned) {
+    pub(crate) fn give_back(
+        &self,
+        words: Words,
+        at: Moment,
+        after: Words,
+        units: u32,
+    ) -> (Words, ReturnedUnits) {
         let counters = self.counters(words, at);
         if counters.window != after[0] {
-            return (words, Returned::default());
+            return (words, ReturnedUnits::default());
         }
-        (self.refund(words, at, units), Returned::whole(counters.current.min(units)))
+        (self.refund(words, at, units), ReturnedUnits::whole(counters.current.min(units)))
     }
 
     /// Uses `units` of the current window, above the limit too.

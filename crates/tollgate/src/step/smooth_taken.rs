@@ -15,7 +15,7 @@
 use super::{
     Moment, Words,
     smooth::{Smooth, Stored, write},
-    taken::Returned,
+    taken::ReturnedUnits,
 };
 
 /// What one charge took, to be given back by [`Smooth::give_back`].
@@ -90,7 +90,7 @@ impl Smooth {
         at: Moment,
         all: Taken,
         units: u32,
-    ) -> Returned {
+    ) -> ReturnedUnits {
         let now = at.since_birth / 1_000;
         let (before, after) = (self.resync(self.read(before), now), self.read(after));
         let share = if all.micros > 0 {
@@ -98,10 +98,10 @@ impl Smooth {
         } else if all.permits > 0.0 {
             (after.permits - before.permits) / all.permits
         } else {
-            return Returned::default();
+            return ReturnedUnits::default();
         };
         let back = f64::from(units) * share;
-        Returned { units: (back as u32).min(units), exactly: (back.ceil() as u64).min(units.into()) }
+        ReturnedUnits { units: (back as u32).min(units), exactly: (back.ceil() as u64).min(units.into()) }
     }
 
     /// Of what a charge took that left `after` behind, what it would not have taken had it cost `actual`.

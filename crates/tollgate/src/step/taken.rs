@@ -35,7 +35,7 @@ pub struct Taken {
 
 /// Why units come back that were charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unused {
+pub enum ReturnReason {
     /// The turn they were charged for is not due, and given up. Later turns keep their times, so of its units as many less
     /// come back as were charged after it.
     Cancelled,
@@ -43,7 +43,7 @@ pub enum Unused {
     Settled,
 }
 
-impl Unused {
+impl ReturnReason {
     /// Where less comes back for what was charged later: how much of others has come back since the charge, and no longer
     /// shows in the state.
     pub(crate) fn returned_later(self, taken: &Taken, returned: u64) -> Option<u64> {
@@ -55,14 +55,14 @@ impl Unused {
 
 /// What came back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Returned {
+pub(crate) struct ReturnedUnits {
     /// Whole units.
     pub(crate) units: u32,
     /// All of it, in the step's own measure: credits of a bucket, units of others, a part of one counted as one.
     pub(crate) exactly: u64,
 }
 
-impl Returned {
+impl ReturnedUnits {
     pub(crate) const fn whole(units: u32) -> Self {
         Self { units, exactly: units as u64 }
     }
@@ -110,10 +110,10 @@ impl Step {
         at: Moment,
         taken: &Taken,
         returned: Option<u64>,
-    ) -> Returned {
+    ) -> ReturnedUnits {
         match (self, taken.trace, state) {
             (Self::Log(it), Trace::After([time, _]), State::Events(events)) => {
-                Returned::whole(it.give_back(events, at, time, taken.units))
+                ReturnedUnits::whole(it.give_back(events, at, time, taken.units))
             }
             (Self::Smooth(_, it), Trace::Smooth(all, after, cost), State::Words(words)) => {
                 let part = it.part_of(all, after, cost.saturating_sub(taken.units));
@@ -130,7 +130,7 @@ impl Step {
                 *words = next;
                 back
             }
-            _ => Returned::default(),
+            _ => ReturnedUnits::default(),
         }
     }
 
@@ -141,13 +141,13 @@ impl Step {
         after: Words,
         units: u32,
         returned: Option<u64>,
-    ) -> (Words, Returned) {
+    ) -> (Words, ReturnedUnits) {
         match self {
             Self::Bucket(_, it) => it.give_back(words, at, after, units, returned),
             Self::Interval(it) => it.give_back(words, at, after, units, returned),
             Self::FixedWindow(it) => it.give_back(words, at, after, units),
             Self::SlidingCounter(it) => it.give_back(words, at, after, units),
-            Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => (words, Returned::default()),
+            Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => (words, ReturnedUnits::default()),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
     step::{
         Mode, Moment, State, Step,
         concurrency::PermitId,
-        taken::{Taken, Unused},
+        taken::{ReturnReason, Taken},
         turns::Turns,
     },
     time::Time,
@@ -285,7 +285,7 @@ impl<C: Clock> Gate for MemoryStore<C> {
         }
     }
 
-    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: Unused) -> u32 {
+    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: ReturnReason) -> u32 {
         let Some((entry, print)) = self.bucket(bucket) else { return 0 };
         if taken.granted > 0 {
             let now = self.clock.now();

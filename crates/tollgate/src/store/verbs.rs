@@ -16,7 +16,7 @@ use crate::{
     step::{Mode, Moment, State, Step, concurrency::PermitId},
     sync::Backoff,
     time::Time,
-    wait::Effect,
+    wait::BucketChange,
 };
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl<C: Clock> MemoryStore<C> {
         self.extras
             .lock(now)
             .change((entry.tag, print.full()), &entry.extras, now, |extra| change(extra, now));
-        self.queues.touch(self, print.full(), self.clock.now(), Effect::Unknown);
+        self.queues.touch(self, print.full(), self.clock.now(), BucketChange::Unknown);
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl<C: Clock> MemoryStore<C> {
         self.queues.serve(self, self.clock.now());
         let now = self.clock.now();
         let changed = self.update_at(entry, print, now, change);
-        self.queues.touch(self, print.full(), now, Effect::MoreRoom);
+        self.queues.touch(self, print.full(), now, BucketChange::MoreRoom);
         Ok(changed)
     }
 

@@ -97,14 +97,14 @@ impl View {
 }
 
 /// Sets served one after the other, on copies of their buckets.
-pub(crate) struct Rehearsal<'g> {
+pub(crate) struct SetForecast<'g> {
     gate: &'g dyn Gate,
     views: Vec<(QueueId, View)>,
     /// When the last of them went.
     now: Time,
 }
 
-impl<'g> Rehearsal<'g> {
+impl<'g> SetForecast<'g> {
     pub(crate) const fn new(gate: &'g dyn Gate, now: Time) -> Self {
         Self { gate, views: Vec::new(), now }
     }

@@ -6,7 +6,7 @@ use super::{
     passed::Passed,
     permit::Permit,
     reservation::Reservation,
-    waiting::{Next, Waiting},
+    waiter_handle::{Next, WaiterHandle},
 };
 use crate::{
     clock::{Sleep, Timer, unparker},
@@ -43,7 +43,7 @@ use std::{
 /// ```
 #[must_use = "nothing is waited for until it is awaited, or told to block"]
 pub struct Wait<'a, T: WaitAt, G = Passed> {
-    turn: Result<Waiting<'a, T>, Option<StoreError>>,
+    turn: Result<WaiterHandle<'a, T>, Option<StoreError>>,
     is_fresh: bool,
     sleep: Option<(Time, Sleep)>,
     granted: PhantomData<fn() -> G>,
@@ -59,7 +59,7 @@ pub trait Granted<'a>: Sized {
 
 impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { turn: Ok(Waiting::new(at, order)), is_fresh: true, sleep: None, granted: PhantomData }
+        Self { turn: Ok(WaiterHandle::new(at, order)), is_fresh: true, sleep: None, granted: PhantomData }
     }
 
     /// A wait that ends before it begins, where there is no order.

@@ -3,7 +3,7 @@
 use super::{
     forecast::View,
     order::{Bucket, Order, Toll},
-    queues::{Effect, WaitQueues},
+    queues::{BucketChange, WaitQueues},
     refused::Ending,
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     step::{
         Mode,
         concurrency::PermitId,
-        taken::{Taken, Unused},
+        taken::{ReturnReason, Taken},
         turns::Turns,
     },
     store::StoreError,
@@ -57,7 +57,7 @@ pub trait Gate {
     fn remove_waiter(&self, bucket: &Bucket);
 
     /// Gives back what a charge took, as far as that may be. How many units came back.
-    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: Unused) -> u32;
+    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: ReturnReason) -> u32;
 
     /// Charges so many units whether they are there or not.
     fn owe(&self, bucket: &Bucket, units: u32);
@@ -118,7 +118,12 @@ impl Timing {
 }
 
 /// Changes something at a bucket, and lets those who wait there know. `act` must not come back here.
-pub(crate) fn change<R>(gate: &dyn Gate, bucket: &Bucket, effect: Effect, act: impl FnOnce() -> R) -> R {
+pub(crate) fn change<R>(
+    gate: &dyn Gate,
+    bucket: &Bucket,
+    effect: BucketChange,
+    act: impl FnOnce() -> R,
+) -> R {
     // Whose turn has come by now had it before.
     gate.queues().serve(gate, gate.now());
     let result = act();
@@ -227,7 +232,12 @@ impl AnyGate<'_> {
 }
 
 /// As [`change`], at the buckets of several tolls.
-pub(super) fn change_all<R>(gate: &dyn Gate, tolls: &[Toll], effect: Effect, act: impl FnOnce() -> R) -> R {
+pub(super) fn change_all<R>(
+    gate: &dyn Gate,
+    tolls: &[Toll],
+    effect: BucketChange,
+    act: impl FnOnce() -> R,
+) -> R {
     gate.queues().serve(gate, gate.now());
     let result = act();
     let now = gate.now();
@@ -236,7 +246,7 @@ pub(super) fn change_all<R>(gate: &dyn Gate, tolls: &[Toll], effect: Effect, act
 }
 
 /// Gives back what was charged as far as that may be, slots included. How many units of each toll came back.
-pub(super) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked, why: Unused) -> Vec<u32> {
+pub(super) fn give_back(gate: &dyn Gate, tolls: &[Toll], booked: &Booked, why: ReturnReason) -> Vec<u32> {
     leave_slots(gate, tolls, booked);
     let give_back = |(toll, taken): (&Toll, &Taken)| {
         let slots = if gate.turns(&toll.bucket).is_slots() { taken.units } else { 0 };

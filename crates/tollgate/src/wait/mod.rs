@@ -9,7 +9,7 @@
 //!
 //! A [reservation](Reservation) is another thing: it charges at once, for a time to come that it keeps.
 //!
-//! A [waiter](waiting) is a plain state machine: it says what to sleep for, and a thread or a task sleeps. There is no timer
+//! A [waiter](waiter_handle) is a plain state machine: it says what to sleep for, and a thread or a task sleeps. There is no timer
 //! thread.
 
 mod forecast;
@@ -21,7 +21,7 @@ mod permit;
 mod queues;
 mod refused;
 mod reservation;
-mod waiting;
+mod waiter_handle;
 
 pub use future::{Granted, Wait};
 pub use gate::WaitAt;
@@ -33,5 +33,5 @@ pub use reservation::Reservation;
 pub(crate) use forecast::View;
 pub(crate) use gate::{Asked, At, Gate, HasGate, Timing, change};
 pub(crate) use order::{Bucket, Order, Toll};
-pub(crate) use queues::{Effect, WaitQueues};
+pub(crate) use queues::{BucketChange, WaitQueues};
 pub(crate) use refused::Ending;

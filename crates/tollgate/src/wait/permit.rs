@@ -4,7 +4,7 @@ use super::{
     gate::{self, AnyGate, At, WaitAt},
     order::Bucket,
     passed::Passed,
-    queues::Effect,
+    queues::BucketChange,
 };
 use crate::{
     decision::Status,
@@ -107,7 +107,7 @@ impl Drop for Permit<'_> {
         if let Some(id) = self.passed.permit {
             let gate = self.gate.gate();
             for bucket in self.buckets.iter() {
-                gate::change(gate, bucket, Effect::MoreRoom, || gate.leave(bucket, id));
+                gate::change(gate, bucket, BucketChange::MoreRoom, || gate.leave(bucket, id));
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{
     order::{Order, Toll},
     passed::Passed,
     permit::Permit,
-    queues::Effect,
+    queues::BucketChange,
     refused::{Ending, Reason, Refused},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     limiter::Limiter,
     step::{
         concurrency::PermitId,
-        taken::{Taken, Unused},
+        taken::{ReturnReason, Taken},
     },
     time::{Time, hint, nanos},
 };
@@ -146,7 +146,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     pub fn settle_each(mut self, actual: &[u32]) -> Vec<u32> {
         let Some(booked) = self.booked.take() else { return Vec::new() };
         let (gate, tolls) = (self.at.gate(), &self.order.tolls);
-        let why = if booked.due <= gate.now() { Unused::Settled } else { Unused::Cancelled };
+        let why = if booked.due <= gate.now() { ReturnReason::Settled } else { ReturnReason::Cancelled };
         let settle = || {
             gate::leave_slots(gate, tolls, &booked);
             let settle = |(index, (toll, taken)): (usize, (&Toll, &Taken))| {
@@ -167,7 +167,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
             };
             tolls.iter().zip(booked.taken.iter()).enumerate().map(settle).collect()
         };
-        self.order.of_charges(gate::change_all(gate, tolls, Effect::Unknown, settle))
+        self.order.of_charges(gate::change_all(gate, tolls, BucketChange::Unknown, settle))
     }
 
     /// Lets the turn stand whatever becomes of this. Slots that it entered stay held as well, by the permit that is
@@ -180,7 +180,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
         let (gate, tolls) = (self.at.gate(), &self.order.tolls);
         if let Some(booked) = self.booked.as_ref().filter(|booked| booked.permit.is_some()) {
-            gate::change_all(gate, tolls, Effect::MoreRoom, || gate::leave_slots(gate, tolls, booked));
+            gate::change_all(gate, tolls, BucketChange::MoreRoom, || gate::leave_slots(gate, tolls, booked));
         }
         Passed::new(self.booked.take(), waited)
     }
@@ -210,11 +210,11 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         let Some(booked) = self.booked.take() else { return Vec::new() };
         let (gate, tolls) = (self.at.gate(), &self.order.tolls);
         if booked.due > gate.now() {
-            let give_back = || gate::give_back(gate, tolls, &booked, Unused::Cancelled);
-            return self.order.of_charges(gate::change_all(gate, tolls, Effect::MoreRoom, give_back));
+            let give_back = || gate::give_back(gate, tolls, &booked, ReturnReason::Cancelled);
+            return self.order.of_charges(gate::change_all(gate, tolls, BucketChange::MoreRoom, give_back));
         }
         // What was charged is spent. Slots are held, not spent.
-        gate::change_all(gate, tolls, Effect::MoreRoom, || gate::leave_slots(gate, tolls, &booked));
+        gate::change_all(gate, tolls, BucketChange::MoreRoom, || gate::leave_slots(gate, tolls, &booked));
         let slots = |(toll, taken): (&Toll, &Taken)| {
             if gate.turns(&toll.bucket).is_slots() { taken.units } else { 0 }
         };

@@ -2,9 +2,9 @@
 //! refused.
 
 use super::{
-    Arrival, Found, QueueId, Rehearsal, Serving,
+    ArrivalOutcome, PollOutcome, QueueId, Serving, SetForecast,
     queue::{Ticket, WaitQueue},
-    waiter::{Alarm, Fate, Waiter},
+    waiter::{Alarm, Waiter, WaiterState},
 };
 use crate::{
     decision::Verdict,
@@ -26,7 +26,7 @@ impl Serving<'_> {
         began: Time,
         up_to: Option<Duration>,
         waker: Waker,
-    ) -> Arrival {
+    ) -> ArrivalOutcome {
         let now = self.gate.now().max(began);
         self.serve(now);
         self.inner.arrivals += 1;
@@ -40,7 +40,7 @@ impl Serving<'_> {
             expected: None,
             alarm: Alarm::Set(None),
             waker: None,
-            fate: Fate::Waiting,
+            state: WaiterState::Waiting,
         };
         self.register(&waiter.order);
         let mut next = None;
@@ -55,7 +55,7 @@ impl Serving<'_> {
                 Asked::Granted(booked) => {
                     self.unregister(&waiter.order);
                     self.inner.effects.gone.push(waker);
-                    return Arrival::Granted(waiter.order, booked);
+                    return ArrivalOutcome::Granted(waiter.order, booked);
                 }
                 Asked::Denied(denied) => {
                     let by = denied.by;
@@ -79,15 +79,15 @@ impl Serving<'_> {
                 }
                 self.serve(now);
                 match self.find(ticket, now, waker) {
-                    Found::Released(order, booked) => Arrival::Granted(order, booked),
-                    Found::Ended(ending) => Arrival::Ended(ending),
-                    Found::Waits(until) => Arrival::Waits(ticket, until),
+                    PollOutcome::Released(order, booked) => ArrivalOutcome::Granted(order, booked),
+                    PollOutcome::Ended(ending) => ArrivalOutcome::Ended(ending),
+                    PollOutcome::Waits(until) => ArrivalOutcome::Waits(ticket, until),
                 }
             }
             Err(ending) => {
                 self.unregister(&waiter.order);
                 self.inner.effects.gone.push(waker);
-                Arrival::Ended(ending)
+                ArrivalOutcome::Ended(ending)
             }
         }
     }
@@ -141,11 +141,11 @@ impl Serving<'_> {
         }
         let queues = waiter.order.queues().filter_map(|(_, id)| self.inner.queues.get(&id));
         let ahead: BTreeSet<Ticket> = queues.flat_map(WaitQueue::tickets).filter(|it| *it < ticket).collect();
-        let mut rehearsal = Rehearsal::new(self.gate, now);
+        let mut forecast = SetForecast::new(self.gate, now);
         for order in ahead.iter().filter_map(|ahead| self.inner.waiters.get(ahead)).map(|it| &it.order) {
-            rehearsal.serve(order);
+            forecast.serve(order);
         }
-        let Some(start) = rehearsal.goes(&waiter.order) else { return Ok(()) };
+        let Some(start) = forecast.goes(&waiter.order) else { return Ok(()) };
         match deadlines().min().filter(|(by, _)| start > *by) {
             Some((_, toll)) => Err(waiter.refused(toll, Ok(start), self.gate.peek(&waiter.order))),
             None => Ok(()),

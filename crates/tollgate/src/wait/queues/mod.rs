@@ -27,7 +27,7 @@ mod releasing;
 mod waiter;
 
 use super::{
-    forecast::{Goes, Rehearsal, View},
+    forecast::{Goes, SetForecast, View},
     gate::{Booked, Gate},
     order::Order,
     refused::Ending,
@@ -66,11 +66,11 @@ struct Inner {
     agenda: BTreeSet<(Time, QueueId)>,
     /// Slots that were handed over, and until when they are to be fetched.
     unclaimed: VecDeque<(Time, Ticket)>,
-    effects: Effects,
+    effects: DeferredWakes,
 }
 
 /// What became of somebody who came.
-pub(in crate::wait) enum Arrival {
+pub(in crate::wait) enum ArrivalOutcome {
     /// It goes at once.
     Granted(Order, Booked),
     Ended(Ending),
@@ -79,7 +79,7 @@ pub(in crate::wait) enum Arrival {
 }
 
 /// What a waiter finds.
-pub(in crate::wait) enum Found {
+pub(in crate::wait) enum PollOutcome {
     Released(Order, Booked),
     Ended(Ending),
     Waits(Option<Time>),
@@ -87,12 +87,12 @@ pub(in crate::wait) enum Found {
 
 /// Wakers to be called, and whatever has a destructor of somebody else's, once no lock is held: either may come back here.
 #[derive(Default)]
-struct Effects {
+struct DeferredWakes {
     wake: Vec<Waker>,
     gone: Vec<Waker>,
 }
 
-impl Effects {
+impl DeferredWakes {
     fn run(self) {
         self.wake.into_iter().for_each(Waker::wake);
     }
@@ -101,6 +101,9 @@ impl Effects {
 /// How long slots may be left with a waiter that does not fetch them; and how long after a head that was woken to look at
 /// the time the next one does.
 const GRACE: Duration = Duration::from_millis(100);
+
+/// Room for so many waiters is kept when nobody waits.
+const KEPT: usize = 64;
 
 impl WaitQueues {
     /// Whether anybody waits.
@@ -117,7 +120,7 @@ impl WaitQueues {
     }
 
     /// Something has happened at a bucket: its queue is looked at again.
-    pub(crate) fn touch(&self, gate: &dyn Gate, queue: QueueId, now: Time, effect: Effect) {
+    pub(crate) fn touch(&self, gate: &dyn Gate, queue: QueueId, now: Time, effect: BucketChange) {
         if self.any() {
             self.with(gate, |at| {
                 at.touch(queue, now, effect);
@@ -131,7 +134,7 @@ impl WaitQueues {
         if self.any() {
             self.with(gate, |at| {
                 let queues: Vec<QueueId> = at.inner.queues.keys().copied().collect();
-                queues.into_iter().for_each(|queue| at.touch(queue, now, Effect::Unknown));
+                queues.into_iter().for_each(|queue| at.touch(queue, now, BucketChange::Unknown));
                 at.serve(now);
             });
         }
@@ -145,12 +148,12 @@ impl WaitQueues {
         began: Time,
         up_to: Option<Duration>,
         waker: Waker,
-    ) -> Arrival {
+    ) -> ArrivalOutcome {
         self.with(gate, |at| at.arrive(order, began, up_to, waker))
     }
 
     /// What has become of a waiter. `waker` is called when something does.
-    pub(super) fn poll(&self, gate: &dyn Gate, ticket: Ticket, waker: Waker) -> Found {
+    pub(super) fn poll(&self, gate: &dyn Gate, ticket: Ticket, waker: Waker) -> PollOutcome {
         self.with(gate, |at| at.poll(ticket, waker))
     }
 
@@ -191,6 +194,9 @@ impl WaitQueues {
         let mut inner = hold(&self.inner);
         let result = act(&mut Serving { inner: &mut inner, count: &self.count, gate, now: Time::ZERO });
         let effects = std::mem::take(&mut inner.effects);
+        if inner.waiters.is_empty() && inner.waiters.capacity() > KEPT {
+            inner.waiters = HashMap::new();
+        }
         drop(inner);
         effects.run();
         result
@@ -199,7 +205,7 @@ impl WaitQueues {
 
 /// What happened at a bucket, for those who wait there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum BucketChange {
     /// Their turns come earlier, if anything.
     MoreRoom,
     /// Whoever can no longer be in time is told.

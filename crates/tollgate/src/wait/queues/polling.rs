@@ -4,16 +4,16 @@
 //! it anew, and the one behind it as well, which then looks after a head that is not polled any more.
 
 use super::{
-    Effect, Found, GRACE, Inner, QueueId, Serving,
+    BucketChange, GRACE, Inner, PollOutcome, QueueId, Serving,
     queue::Ticket,
     releasing::Leaving,
-    waiter::{Alarm, Fate},
+    waiter::{Alarm, WaiterState},
 };
 use crate::{step::turns::Turns, time::Time, wait::gate};
 use std::task::Waker;
 
 impl Serving<'_> {
-    pub(super) fn poll(&mut self, ticket: Ticket, waker: Waker) -> Found {
+    pub(super) fn poll(&mut self, ticket: Ticket, waker: Waker) -> PollOutcome {
         let now = self.gate.now();
         if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
             // It is awake: nobody has to wake it.
@@ -21,9 +21,9 @@ impl Serving<'_> {
         }
         self.serve(now);
         if let Some(waiter) = self.inner.waiters.get_mut(&ticket)
-            && matches!(waiter.fate, Fate::Withdrawn)
+            && matches!(waiter.state, WaiterState::Withdrawn)
         {
-            waiter.fate = Fate::Waiting;
+            waiter.state = WaiterState::Waiting;
             self.come_back(ticket, now);
             self.serve(now);
         }
@@ -31,9 +31,9 @@ impl Serving<'_> {
     }
 
     /// What has become of a waiter, by now.
-    pub(super) fn find(&mut self, ticket: Ticket, now: Time, waker: Waker) -> Found {
-        let Some(waiter) = self.inner.waiters.get(&ticket) else { return Found::Waits(None) };
-        if matches!(waiter.fate, Fate::Waiting) {
+    pub(super) fn find(&mut self, ticket: Ticket, now: Time, waker: Waker) -> PollOutcome {
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return PollOutcome::Waits(None) };
+        if matches!(waiter.state, WaiterState::Waiting) {
             if let Some((_, toll)) = waiter.ends().filter(|(at, _)| *at <= now) {
                 // Its time is up, and nobody could say that it would be.
                 let ending = waiter.refused(toll, Err(now), self.gate.peek(&waiter.order));
@@ -45,20 +45,20 @@ impl Serving<'_> {
                     waiter.alarm = Alarm::Set(alarm);
                     waiter.waker = Some(waker);
                 }
-                return Found::Waits(alarm);
+                return PollOutcome::Waits(alarm);
             }
         }
         self.inner.effects.gone.push(waker);
-        let Some(waiter) = self.inner.waiters.remove(&ticket) else { return Found::Waits(None) };
-        match waiter.fate {
-            Fate::Released(booked) => {
+        let Some(waiter) = self.inner.waiters.remove(&ticket) else { return PollOutcome::Waits(None) };
+        match waiter.state {
+            WaiterState::Released(booked) => {
                 if booked.permit.is_some() {
                     self.claimed(&waiter.order, ticket);
                 }
-                Found::Released(waiter.order, *booked)
+                PollOutcome::Released(waiter.order, *booked)
             }
-            Fate::Ended(ending) => Found::Ended(*ending),
-            Fate::Waiting | Fate::Withdrawn => Found::Waits(None),
+            WaiterState::Ended(ending) => PollOutcome::Ended(*ending),
+            WaiterState::Waiting | WaiterState::Withdrawn => PollOutcome::Waits(None),
         }
     }
 
@@ -66,23 +66,23 @@ impl Serving<'_> {
         let now = self.gate.now();
         self.serve(now);
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
-        let was_waiting = matches!(waiter.fate, Fate::Waiting);
+        let was_waiting = matches!(waiter.state, WaiterState::Waiting);
         if was_waiting {
             self.step_out(ticket, now, Leaving::Unserved);
         }
         let Some(waiter) = self.inner.waiters.remove(&ticket) else { return };
-        if was_waiting || matches!(waiter.fate, Fate::Withdrawn) {
+        if was_waiting || matches!(waiter.state, WaiterState::Withdrawn) {
             self.unregister(&waiter.order);
         }
         self.inner.effects.gone.extend(waiter.waker);
-        if let Fate::Released(booked) = &waiter.fate
+        if let WaiterState::Released(booked) = &waiter.state
             && booked.permit.is_some()
         {
             // What was charged is spent. Slots are held, not spent.
             self.claimed(&waiter.order, ticket);
             gate::leave_slots(self.gate, &waiter.order.tolls, booked);
             for bucket in gate::held(self.gate, &waiter.order.tolls, booked) {
-                self.touch(bucket.queue(), now, Effect::MoreRoom);
+                self.touch(bucket.queue(), now, BucketChange::MoreRoom);
             }
         }
         self.serve(now);

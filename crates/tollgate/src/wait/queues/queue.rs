@@ -156,22 +156,22 @@ impl WaitQueue {
     }
 
     /// Those who wait in vain: for whom `is_late` holds of when they would go, or who ask for more than the limit ever gives.
-    pub(super) fn hopeless(
+    pub(super) fn out_of_time(
         &self,
         now: Time,
         look: impl FnOnce() -> Option<View>,
         is_late: impl Fn(Ticket, Time) -> bool,
     ) -> Vec<(Ticket, Option<Time>)> {
-        let mut hopeless = Vec::new();
-        let Some(mut view) = look() else { return hopeless };
+        let mut out_of_time = Vec::new();
+        let Some(mut view) = look() else { return out_of_time };
         for (ticket, units) in &self.waiting {
             let start = view.goes(*units, now).map(|goes| goes.start);
             if start.is_none_or(|start| is_late(*ticket, start)) {
-                hopeless.push((*ticket, start));
+                out_of_time.push((*ticket, start));
             } else {
                 view.serve(*units, now);
             }
         }
-        hopeless
+        out_of_time
     }
 }

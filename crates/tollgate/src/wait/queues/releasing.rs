@@ -1,14 +1,14 @@
 //! What becomes of the head of a queue: released, sent to another queue, or told that it waits in vain.
 
 use super::{
-    Effect, GRACE, Inner, QueueId, Serving,
+    BucketChange, GRACE, Inner, QueueId, Serving,
     queue::{Ticket, WaitQueue},
-    waiter::{Fate, Waiter},
+    waiter::{Waiter, WaiterState},
 };
 use crate::{
     decision::{DecidedBy, Verdict},
     few::Few,
-    step::taken::Unused,
+    step::taken::ReturnReason,
     time::Time,
     wait::{
         gate::{self, Asked, Booked, Denied, Timing},
@@ -74,7 +74,7 @@ impl Serving<'_> {
             if toll == denied.by {
                 // A table that is full may have a place before that, and nobody would say so.
                 let is_full = status.decided_by() == DecidedBy::FullTable;
-                next = Some(if is_full { start.min(at + GRACE) } else { start });
+                next = Some(if is_full { start.min((at + GRACE).max(self.now)) } else { start });
             }
         }
         if let Some((toll, start)) = late {
@@ -126,15 +126,15 @@ impl Serving<'_> {
         }
     }
 
-    pub(super) fn touch(&mut self, id: QueueId, now: Time, effect: Effect) {
+    pub(super) fn touch(&mut self, id: QueueId, now: Time, effect: BucketChange) {
         let Some(queue) = self.inner.queues.get_mut(&id) else { return };
         queue.forget_forecast();
         self.look_again(id, now);
-        if effect == Effect::MoreRoom {
+        if effect == BucketChange::MoreRoom {
             return;
         }
         self.serve(now);
-        for (ticket, toll, start) in self.hopeless(id, now) {
+        for (ticket, toll, start) in self.out_of_time(id, now) {
             let Some(waiter) = self.inner.waiters.get(&ticket) else { continue };
             let statuses = self.gate.peek(&waiter.order);
             let ending = match start {
@@ -146,7 +146,7 @@ impl Serving<'_> {
     }
 
     /// Those of a queue who wait in vain, at which of their tolls, and when they would go.
-    pub(super) fn hopeless(&self, id: QueueId, now: Time) -> Vec<(Ticket, usize, Option<Time>)> {
+    pub(super) fn out_of_time(&self, id: QueueId, now: Time) -> Vec<(Ticket, usize, Option<Time>)> {
         let Inner { queues, waiters, .. } = &*self.inner;
         let Some(queue) = queues.get(&id) else { return Vec::new() };
         let here = |ticket| {
@@ -161,8 +161,8 @@ impl Serving<'_> {
         }
         let deadline = |ticket| here(ticket).and_then(|(waiter, toll)| waiter.deadline(toll));
         let is_late = |ticket, start| deadline(ticket).is_some_and(|by| start > by);
-        let hopeless = queue.hopeless(now, || self.gate.look(bucket), is_late);
-        hopeless.into_iter().filter_map(|(ticket, start)| Some((ticket, here(ticket)?.1, start))).collect()
+        let out_of_time = queue.out_of_time(now, || self.gate.look(bucket), is_late);
+        out_of_time.into_iter().filter_map(|(ticket, start)| Some((ticket, here(ticket)?.1, start))).collect()
     }
 
     pub(super) fn release(&mut self, ticket: Ticket, booked: Booked, at: Time) {
@@ -172,7 +172,7 @@ impl Serving<'_> {
             true => self.inner.unclaimed.push_back((self.now + GRACE, ticket)),
             false => Self::unregister_at(self.count, self.gate, &waiter.order),
         }
-        waiter.fate = Fate::Released(Box::new(booked));
+        waiter.state = WaiterState::Released(Box::new(booked));
         self.inner.effects.wake.extend(waiter.waker.take());
     }
 
@@ -180,7 +180,7 @@ impl Serving<'_> {
         self.step_out(ticket, at, Leaving::Unserved);
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         Self::unregister_at(self.count, self.gate, &waiter.order);
-        waiter.fate = Fate::Ended(Box::new(ending));
+        waiter.state = WaiterState::Ended(Box::new(ending));
         self.inner.effects.wake.extend(waiter.waker.take());
     }
 
@@ -188,18 +188,18 @@ impl Serving<'_> {
     pub(super) fn reclaim(&mut self, ticket: Ticket, at: Time) {
         self.inner.unclaimed.pop_front();
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
-        let Fate::Released(booked) = &waiter.fate else { return };
+        let WaiterState::Released(booked) = &waiter.state else { return };
         let queues: Vec<QueueId> =
             gate::held(self.gate, &waiter.order.tolls, booked).map(Bucket::queue).collect();
         let queues_of = &self.inner.queues;
         if !queues.iter().any(|id| queues_of.get(id).is_some_and(|it| !it.is_empty())) {
             return self.inner.unclaimed.push_back((self.now + GRACE, ticket));
         }
-        gate::give_back(self.gate, &waiter.order.tolls, booked, Unused::Settled);
-        waiter.fate = Fate::Withdrawn;
+        gate::give_back(self.gate, &waiter.order.tolls, booked, ReturnReason::Settled);
+        waiter.state = WaiterState::Withdrawn;
         for toll in 0..waiter.order.tolls.len() {
             let id = self.inner.waiters[&ticket].order.queue(toll);
-            self.touch(id, at, Effect::MoreRoom);
+            self.touch(id, at, BucketChange::MoreRoom);
         }
     }
 

@@ -1,6 +1,6 @@
 //! A waiter as its queues know it.
 
-use super::{Effects, QueueId};
+use super::{DeferredWakes, QueueId};
 use crate::{
     decision::Status,
     few::Few,
@@ -25,7 +25,7 @@ pub(super) struct Waiter {
     pub(super) expected: Option<Time>,
     pub(super) alarm: Alarm,
     pub(super) waker: Option<Waker>,
-    pub(super) fate: Fate,
+    pub(super) state: WaiterState,
 }
 
 /// Whether a waiter looks at its queue by itself.
@@ -37,7 +37,7 @@ pub(super) enum Alarm {
     Told,
 }
 
-pub(super) enum Fate {
+pub(super) enum WaiterState {
     Waiting,
     Released(Box<Booked>),
     Ended(Box<Ending>),
@@ -63,7 +63,7 @@ impl Waiter {
     }
 
     /// Wakes it, to look at the time.
-    pub(super) fn tell(&mut self, effects: &mut Effects) {
+    pub(super) fn tell(&mut self, effects: &mut DeferredWakes) {
         self.alarm = Alarm::Told;
         effects.wake.extend(self.waker.take());
     }

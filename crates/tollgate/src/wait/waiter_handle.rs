@@ -4,20 +4,20 @@
 use super::{
     gate::{self, Asked, At, Booked, Gate, Timing, WaitAt},
     order::Order,
-    queues::{Arrival, Effect, Found, Ticket},
+    queues::{ArrivalOutcome, BucketChange, PollOutcome, Ticket},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
 };
 use crate::{
     few::Few,
-    step::{taken::Unused, turns::Turns},
+    step::{taken::ReturnReason, turns::Turns},
     time::Time,
 };
 use std::{task::Waker, time::Duration};
 
 /// A waiter.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a, T: WaitAt> {
+pub(crate) struct WaiterHandle<'a, T: WaitAt> {
     at: At<'a, T>,
     pub(crate) order: Order,
     pub(crate) up_to: Option<Duration>,
@@ -49,7 +49,7 @@ pub(crate) enum Next<'a, T: WaitAt> {
 /// How often it begins again when its slots run out while a pace delays it.
 const RESTARTS: u32 = 3;
 
-impl<'a, T: WaitAt> Waiting<'a, T> {
+impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
         Self { at, order, up_to: None, began: None, restarts: 0, stage: Stage::Fresh }
     }
@@ -95,13 +95,13 @@ impl<'a, T: WaitAt> Waiting<'a, T> {
         let order = std::mem::take(&mut self.order);
         let gate = self.at.gate();
         match gate.queues().arrive(gate, order, began, self.up_to, waker.clone()) {
-            Arrival::Granted(order, booked) => {
+            ArrivalOutcome::Granted(order, booked) => {
                 self.order = order;
                 self.delay(booked);
                 None
             }
-            Arrival::Ended(ending) => Some(self.stop(ending)),
-            Arrival::Waits(ticket, until) => {
+            ArrivalOutcome::Ended(ending) => Some(self.stop(ending)),
+            ArrivalOutcome::Waits(ticket, until) => {
                 self.stage = Stage::Queued(ticket);
                 Some(Next::Sleep(until))
             }
@@ -124,13 +124,13 @@ impl<'a, T: WaitAt> Waiting<'a, T> {
     fn look(&mut self, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
         let gate = self.at.gate();
         match gate.queues().poll(gate, ticket, waker.clone()) {
-            Found::Released(order, booked) => {
+            PollOutcome::Released(order, booked) => {
                 self.order = order;
                 self.delay(booked);
                 None
             }
-            Found::Ended(ending) => Some(self.stop(ending)),
-            Found::Waits(until) => Some(Next::Sleep(until)),
+            PollOutcome::Ended(ending) => Some(self.stop(ending)),
+            PollOutcome::Waits(until) => Some(Next::Sleep(until)),
         }
     }
 
@@ -154,8 +154,8 @@ impl<'a, T: WaitAt> Waiting<'a, T> {
             if !gate::renew(gate, &self.order.tolls, booked) {
                 // Its slots ran out while nobody polled it: back to the beginning, a few times.
                 let tolls = &self.order.tolls;
-                gate::change_all(gate, tolls, Effect::MoreRoom, || {
-                    gate::give_back(gate, tolls, booked, Unused::Settled)
+                gate::change_all(gate, tolls, BucketChange::MoreRoom, || {
+                    gate::give_back(gate, tolls, booked, ReturnReason::Settled)
                 });
                 self.stage = Stage::Fresh;
                 self.restarts += 1;
@@ -199,14 +199,16 @@ impl<'a, T: WaitAt> Waiting<'a, T> {
 }
 
 /// Whoever stops waiting leaves its queue. What a pace delays was charged when it came, and is spent; slots come back.
-impl<T: WaitAt> Drop for Waiting<'_, T> {
+impl<T: WaitAt> Drop for WaiterHandle<'_, T> {
     fn drop(&mut self) {
         match &self.stage {
             Stage::Fresh | Stage::Over => {}
             Stage::Queued(ticket) => self.gate().queues().leave(self.gate(), *ticket),
             Stage::Delayed(booked, _) => {
                 let (gate, tolls) = (self.gate(), &self.order.tolls);
-                gate::change_all(gate, tolls, Effect::MoreRoom, || gate::leave_slots(gate, tolls, booked));
+                gate::change_all(gate, tolls, BucketChange::MoreRoom, || {
+                    gate::leave_slots(gate, tolls, booked)
+                });
             }
         }
     }
