@@ -51,8 +51,9 @@ use thiserror::Error;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Other than in Guava, an `acquire` that is given up before its turn gives everything back: drop the future of
-/// [`acquire_async`](Self::acquire_async), and the limiter is as if it had not been asked.
+/// Unlike in Guava, an `acquire` can be given up before its turn: drop the future of [`acquire_async`](Self::acquire_async).
+/// Where nobody acquired after it, the limiter is as if it had not been asked. Otherwise nothing comes back, since those who
+/// came later keep their times.
 pub struct RateLimiter<C = SystemClock> {
     clock: C,
     birth: Time,
@@ -74,6 +75,8 @@ struct State {
     words: Words,
     /// The latest microsecond anybody asked at: an earlier time counts as that one.
     latest: u64,
+    /// How many have taken permits and did not give them back.
+    bookings: u64,
 }
 
 /// More nanoseconds than any wait has, so that there always is a turn.
@@ -135,7 +138,7 @@ impl From<SmoothWarmingUp> for RateLimiter {
 impl<C: Clock> RateLimiter<C> {
     fn new(shape: Shape, smooth: Smooth, clock: C) -> Self {
         // Written out, since a change of rate treats a state never used as any other.
-        let state = State { smooth, words: smooth.born(), latest: 0 };
+        let state = State { smooth, words: smooth.born(), latest: 0, bookings: 0 };
         Self { birth: clock.now(), clock, shape, state: Mutex::new(state) }
     }
 
@@ -187,8 +190,8 @@ impl<C: Clock> RateLimiter<C> {
         Ok(self.book(some(permits)?, nanos(timeout)).map(Turn::block).is_some())
     }
 
-    /// As [`acquire_n`](Self::acquire_n), for a task. Permits are taken when it is first polled; dropped before its turn it
-    /// gives them back.
+    /// As [`acquire_n`](Self::acquire_n), for a task. Permits are taken when it is first polled. Dropped before its turn it
+    /// gives them back, if nobody acquired after it.
     ///
     /// By the system's clock a task can sleep with the feature `tokio`.
     ///
@@ -204,8 +207,8 @@ impl<C: Clock> RateLimiter<C> {
         }
     }
 
-    /// As [`try_acquire_n_for`](Self::try_acquire_n_for), for a task. Permits are taken when it is first polled; dropped
-    /// before its turn it gives them back.
+    /// As [`try_acquire_n_for`](Self::try_acquire_n_for), for a task. Permits are taken when it is first polled. Dropped
+    /// before its turn it gives them back, if nobody acquired after it.
     ///
     /// # Errors
     /// Where `permits` is zero.
@@ -266,7 +269,9 @@ impl<C: Clock> RateLimiter<C> {
         };
         let taken = state.smooth.taken(state.words, at, answer.next);
         state.words = answer.next;
-        Some(Turn { limiter: self, wait, until: now + wait, smooth: state.smooth, taken, has_come: false })
+        state.bookings += 1;
+        let (smooth, booking) = (state.smooth, state.bookings);
+        Some(Turn { limiter: self, wait, until: now + wait, smooth, taken, booking, has_come: false })
     }
 
     /// Now in whole microseconds since birth: on the clock, and as the limiter counts it.
@@ -284,8 +289,8 @@ impl<C> fmt::Debug for RateLimiter<C> {
     }
 }
 
-/// Permits taken by somebody whose turn has yet to come. Dropped before that, as a future or by a panic, it gives back
-/// what it took.
+/// Permits taken by somebody whose turn has yet to come. Dropped before that, as a future or by a panic, it gives back what it
+/// took if nobody took any after it. Else those keep their times, and what came back in front of them could be used twice.
 struct Turn<'a, C: Clock> {
     limiter: &'a RateLimiter<C>,
     wait: Duration,
@@ -293,6 +298,8 @@ struct Turn<'a, C: Clock> {
     /// The numbers that `taken` is in.
     smooth: Smooth,
     taken: Taken,
+    /// Its number among the bookings.
+    booking: u64,
     has_come: bool,
 }
 
@@ -330,6 +337,10 @@ impl<C: Clock> Drop for Turn<'_, C> {
             return;
         }
         let mut state = hold(&self.limiter.state);
+        if state.bookings != self.booking {
+            return;
+        }
+        state.bookings -= 1;
         let (_, at) = self.limiter.moment(&mut state);
         let taken = state.smooth.convert_taken(self.smooth.max(), self.taken);
         state.words = state.smooth.give_back(state.words, at, taken);
