@@ -113,7 +113,7 @@ steps[1] = function()
   end
 
   function step.trace(n, st, now, cost, permit, units, rest)
-    return units, rest, now
+    return units, rest, now, st.returned, st.returned_rest
   end
 
   -- One level less another, in units and credits; below zero the units are negative.
@@ -124,24 +124,56 @@ steps[1] = function()
     return units - by, rest - part
   end
 
-  function step.give_back(n, st, now, units, unused, left_units, left_rest, left_at)
+  -- Whether somebody is booked ahead at this level.
+  local function is_booked(n, units, rest)
+    return units > n[6] or (units == n[6] and rest > 0)
+  end
+
+  -- A level, with what came back since a charge found so much counted.
+  local function with_returned(n, st, units, rest, counted, counted_rest)
+    if st.returned == FARTHEST then
+      return FARTHEST, 0
+    end
+    local more, part = difference(n, st.returned, st.returned_rest, counted or 0, counted_rest or 0)
+    if more < 0 then
+      return units, rest
+    elseif part > 0 and rest >= n[4] - part then
+      return units + more + 1, rest - (n[4] - part)
+    end
+    return units + more, rest + part
+  end
+
+  function step.give_back(n, st, now, units, unused, left_units, left_rest, left_at, counted, counted_rest)
     local there, part = drained(n, left_units, left_rest, max(now - left_at, 0))
     local u, r = level(n, st, now)
     local back, rest = units, 0
-    if unused then
-      local later, later_rest = difference(n, u, r, there, part)
+    if unused == CANCELLED or (unused == HELD and is_booked(n, u, r)) then
+      local all, all_rest = with_returned(n, st, u, r, counted, counted_rest)
+      local later, later_rest = difference(n, all, all_rest, there, part)
       if later >= 0 then
         back, rest = difference(n, units, 0, later, later_rest)
       end
     end
-    if there < back then
+    if there < back or (there == back and part < rest) then
       back, rest = there, part
     end
     if back < 0 then
       back, rest = 0, 0
     end
     st.s1, st.s2 = less(n, st, now, u, r, back, rest)
-    return max((difference(n, u, r, st.s1, st.s2)), 0)
+    local came, came_rest = difference(n, u, r, st.s1, st.s2)
+    return max(came, 0), came, came_rest
+  end
+
+  -- Gives back what a lease or an unanswered charge took. Counts it only while somebody is booked ahead, so that the keys of
+  -- leases stay plain.
+  local function put_back(n, st, now, units, rest)
+    local u, r = level(n, st, now)
+    local idle = idle_in(n, st, now, u, r)
+    st.s1, st.s2 = less(n, st, now, u, r, units, rest)
+    if st.returned_until > 0 or is_booked(n, u, r) then
+      count_returned(st, idle, difference(n, u, r, st.s1, st.s2))
+    end
   end
 
   function step.refund(n, st, now, units)
@@ -239,8 +271,7 @@ steps[1] = function()
   end
 
   function step.settle(n, st, now, unused)
-    local u, r = level(n, st, now)
-    st.s1, st.s2 = less(n, st, now, u, r, unused, 0)
+    put_back(n, st, now, unused, 0)
   end
 
   function step.reset(n, st)
@@ -251,10 +282,9 @@ steps[1] = function()
 
   -- What a charge took at that time, less all that time has earned since: at least that is still there.
   function step.take_back(n, st, now, units, since)
-    local u, r = level(n, st, now)
     local there, part = drained(n, units, 0, max(now - since, 0))
     if there > 0 or part > 0 then
-      st.s1, st.s2 = less(n, st, now, u, r, there, part)
+      put_back(n, st, now, there, part)
     end
   end
 

@@ -176,7 +176,7 @@ local function end_hold(st, id, confirmed)
       found = true
       local _, _, own, permit = unpack(pending[i + 2])
       if not confirmed then
-        give_back(st, pending[i + 2], huge, true)
+        give_back(st, pending[i + 2], huge, HELD)
       elseif own > 0 and st.step.renew then
         st.step.renew(st.n, st, st.now, permit)
       end
@@ -196,7 +196,7 @@ verbs[RUN] = decide_again_and_again
 
 -- Answers how many units of each part came back.
 verbs[GIVE_BACK] = function()
-  local unused = take() == 1
+  local unused = take() == 1 and CANCELLED
   for _ = 1, take() do
     local st, trace, units = state_of(take()), take(), take()
     -- To a state that cannot be read there is nothing to give back; the next charge will say so.

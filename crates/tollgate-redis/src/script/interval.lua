@@ -42,7 +42,7 @@ steps[2] = function()
   end
 
   function step.trace(n, st, now, cost, permit, at, consumed)
-    return at, consumed
+    return at, consumed, st.returned
   end
 
   function step.refund(n, st, now, units)
@@ -56,15 +56,19 @@ steps[2] = function()
     end
   end
 
-  function step.give_back(n, st, now, units, unused, left_at, left_consumed)
+  function step.give_back(n, st, now, units, unused, left_at, left_consumed, counted)
     local _, there = level(n, st, now, left_at, left_consumed)
     local _, consumed = level(n, st, now, st.s1, st.s2)
-    local back = min(there, unused and units - max(consumed - there, 0) or units)
+    local back = min(there, units)
+    if unused == CANCELLED or (unused == HELD and consumed > n[4]) then
+      back = min(there, units - max(consumed + returned_since(st, counted) - there, 0))
+    end
     if back <= 0 then
       return 0
     end
     step.refund(n, st, now, back)
-    return consumed - (st.s2 or 0)
+    local came = consumed - (st.s2 or 0)
+    return came, came, 0
   end
 
   function step.owe(n, st, now, units)

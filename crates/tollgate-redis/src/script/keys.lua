@@ -1,5 +1,6 @@
 -- Reading and writing what a key has used. A state is one string of MessagePack values:
 --   "tg1", generation, epoch, at, numbers, granted, banned until, held for others, leases, s1, s2, s3
+--   and, where returns are counted (arithmetic.lua): returned, its credits, until when the count matters
 -- or, of a bucket of which nothing but the level is known, the fewer ones that one.lua tells of, each in eight bytes:
 --   "tg2", generation, numbers, epoch, expires, at, s1, s2
 -- numbers is the limit as it was when the state was written; a node with an older generation obeys it, one with a newer
@@ -40,6 +41,7 @@ local states = {}
 local function begin(st)
   st.epoch, st.at, st.now, st.granted, st.banned, st.pending, st.leases, st.out = now, now, now, 0, 0, 0, 0, 0
   st.s1, st.s2, st.s3 = nil, nil, nil
+  st.returned, st.returned_rest, st.returned_until = 0, 0, 0
 end
 
 -- How many numbers each kind has, and which of them must not be zero.
@@ -154,6 +156,8 @@ local function agree(st, limit, gen, blob, from)
     st.s1, st.s2, st.s3, st.leases, st.out = nil, nil, nil, 0, 0
   end
   st.at, st.epoch = since, max(now, st.epoch + 1)
+  -- Nothing that was charged before comes back.
+  st.returned, st.returned_rest, st.returned_until = 0, 0, 0
   if st.out > 0 and not st.step.bring then
     -- What is out counts as used already; of this kind nothing is lent.
     st.leases, st.out = 0, 0
@@ -181,21 +185,26 @@ local function state_of(key)
     st.flaw = -1
     return st
   end
-  local ok, format, gen, epoch, at, blob, granted, banned, pending, leases, s1, s2, s3 = pcall(unpack, raw)
+  local ok, format, gen, epoch, at, blob, granted, banned, pending, leases, s1, s2, s3, returned, returned_rest, returned_until =
+    pcall(unpack, raw)
   if ok and format == PLAIN then
     -- Here they stand in another order.
     blob, epoch, at, s1, s2, s3 = epoch, at, granted, banned, pending, nil
-    granted, banned, pending, leases = 0, 0, 0, 0
+    granted, banned, pending, leases, returned = 0, 0, 0, 0, nil
   end
   local from = ok and (format == FORMAT or format == PLAIN) and (blob == st.blob and n or is_limit(blob))
   if not from or (format == PLAIN and from[1] ~= 1)
-    or not is_readable(from[1], gen, epoch, at, granted, banned, pending, leases, s1, s2, s3) then
+    or not is_readable(from[1], gen, epoch, at, granted, banned, pending, leases, s1, s2, s3)
+    or not (returned == nil or (is_count(returned) and is_count(returned_rest) and is_count(returned_until))) then
     local is_later = ok and type(format) == 'string' and string.match(format, '^tg%d+$') and format ~= FORMAT and format ~= PLAIN
     st.flaw = is_later and -2 or -1
     return st
   end
   st.epoch, st.at, st.granted, st.banned, st.pending = epoch, at, granted, banned, pending
   st.s1, st.s2, st.s3 = s1, s2, s3
+  if returned then
+    st.returned, st.returned_rest, st.returned_until = returned, returned_rest, returned_until
+  end
   if leases ~= 0 then
     st.leases = leases
     for i = 2, #leases, 3 do
@@ -216,12 +225,15 @@ local function state_of(key)
     local kept = {}
     for i = 1, #pending, 3 do
       if pending[i + 1] <= st.now then
-        give_back(st, pending[i + 2], huge, true)
+        give_back(st, pending[i + 2], huge, HELD)
       else
         kept[#kept + 1], kept[#kept + 2], kept[#kept + 3] = pending[i], pending[i + 1], pending[i + 2]
       end
     end
     st.pending = #kept > 0 and kept or 0
+  end
+  if st.returned_until > 0 and st.returned_until <= st.now and st.step.idle(st.n, st, st.now) == 0 then
+    st.returned, st.returned_rest, st.returned_until = 0, 0, 0
   end
   return st
 end
@@ -234,13 +246,17 @@ end
 -- Gives back up to so many units of what a charge took: the limit's own first, which were spent last.
 -- Returns how many came back.
 function give_back(st, taken, units, unused)
-  local epoch, granted, own, t1, t2, t3, t4, t5 = unpack(taken)
+  local epoch, granted, own, t1, t2, t3, t4, t5, t6 = unpack(taken)
   if epoch ~= st.epoch then
     return 0
   end
   local back, came = min(units, own), 0
   if back > 0 then
-    came = st.step.give_back(st.n, st, st.now, back, unused, t1, t2, t3, t4, t5)
+    local idle, exactly, rest = st.step.idle(st.n, st, st.now), nil, nil
+    came, exactly, rest = st.step.give_back(st.n, st, st.now, back, unused, t1, t2, t3, t4, t5, t6)
+    if exactly then
+      count_returned(st, idle, exactly, rest)
+    end
     touch(st)
   end
   granted = min(units - back, granted)
@@ -283,10 +299,16 @@ local function write(st)
   local lasts = ceil(min(max(idle, 0), FOR_GOOD) / 1000) + 1000
   local leases = st.out > 0 and st.leases or 0
   local state
-  if st.n[1] == 1 and st.s1 and st.granted == 0 and st.banned <= st.now and st.pending == 0 and leases == 0 then
+  if st.n[1] == 1 and st.s1 and st.granted == 0 and st.banned <= st.now and st.pending == 0 and leases == 0
+    and st.returned_until == 0 then
     local expires = floor(now / 1000) + lasts
     state = pack(PLAIN) .. struct.pack('>BI8', 207, st.gen) .. pack(st.blob)
       .. struct.pack('>BI8BI8BI8BI8BI8', 207, st.epoch, 207, expires, 207, st.at, 207, st.s1, 207, st.s2)
+  elseif st.returned_until > 0 then
+    state = pack(
+      FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, leases, st.s1, st.s2, st.s3,
+      st.returned, st.returned_rest, st.returned_until
+    )
   elseif st.s3 == nil then
     state = pack(FORMAT, st.gen, st.epoch, st.at, st.blob, st.granted, st.banned, st.pending, leases, st.s1, st.s2)
   else

@@ -90,21 +90,21 @@ steps[3] = function()
   function step.trace(n, st, now, cost, permit, even, permits)
     local before_even, before_permits = read(n, st)
     before_even, before_permits = resync(n, before_even, before_permits, now)
-    return max(even - before_even, 0), before_permits - permits, even, permits, cost
+    return max(even - before_even, 0), before_permits - permits, even, permits, cost, st.returned
   end
 
   -- As smooth_taken.rs: what the charge moved, the part that is not paid, and of that what time has not made up for. Where it
-  -- was not used, also less the time that later charges moved, and the same share of the permits; of a charge that moved no
-  -- time, less the permits that later charges spent.
-  function step.give_back(n, st, now, units, unused, micros, moved, even, permits, cost)
+  -- was not used, all of that or nothing: a charge of any size passes once the limiter is even, so a part that came back could
+  -- be followed by too much before a later turn.
+  function step.give_back(n, st, now, units, unused, micros, moved, even, permits, cost, counted)
     if not st.s1 then
       return 0
     end
-    local of_micros, of_moved = micros, moved
     if units < cost then
       local really_even, really = spend(n, even - micros, permits + moved, cost - units)
       micros, moved = max(even - really_even, 0), really - permits
     end
+    local of_micros, of_moved = micros, moved
     if now > even - micros then
       local with_even, with = resync(n, even, permits, now)
       local without_even, without = resync(n, even - micros, permits + moved, now)
@@ -113,18 +113,21 @@ steps[3] = function()
     local held_even, held = resync(n, st.s1, st.s2, now)
     if unused then
       local left_even, left = resync(n, even, permits, now)
-      local later, spent = max(held_even - left_even, 0), max(left - held, 0)
-      if micros > 0 and later > 0 then
-        local kept = max(micros - later, 0)
-        micros, moved = kept, moved * (kept / micros)
-      elseif later > 0 or (micros == 0 and spent > 0) then
-        micros, moved = 0, later > 0 and 0 or max(moved - spent, 0)
+      if returned_since(st, counted) > 0 or held_even > left_even or held < left then
+        return 0
       end
     end
     st.s1, st.s2 = max(held_even - micros, now), min(held + moved, n[4])
-    local whole = of_micros > 0 and of_micros or of_moved
-    local came = of_micros > 0 and held_even - st.s1 or st.s2 - held
-    return whole > 0 and min(floor(cost * (came / whole)), cost) or 0
+    local share
+    if of_micros > 0 then
+      share = (held_even - st.s1) / of_micros
+    elseif of_moved > 0 then
+      share = (st.s2 - held) / of_moved
+    else
+      return 0
+    end
+    local back = max(units * share, 0)
+    return min(floor(back), units), min(ceil(back), units), 0
   end
 
   function step.refund(n, st, now, units)

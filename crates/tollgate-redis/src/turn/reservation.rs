@@ -61,8 +61,9 @@ impl RedisReservation {
     }
 
     /// Cancels the turn, and returns how many units of each charge came back, in their order; charges on one bucket count at
-    /// the first of them. What later charges on a bucket stand on does not come back: of a reservation's cost so much less
-    /// as was charged there after it. Once it is due, what was charged is spent and only slots come back.
+    /// the first of them. What later charges on a bucket stand on does not come back: a reservation returns its cost less
+    /// everything that was charged there after it, cancelled since or not; on a smooth limit all of it, or nothing if anything
+    /// was charged after it. Once it is due, what was charged is spent and only slots come back.
     ///
     /// # Errors
     /// Where Redis does not answer; it is not asked again.

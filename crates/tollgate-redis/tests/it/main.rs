@@ -9,6 +9,7 @@ mod generations;
 mod leases;
 mod ping;
 mod regressions;
+mod reservations;
 mod server;
 mod turns;
 mod waiting;
