@@ -63,8 +63,9 @@ local ALLOW, WAIT, DENY, WHEN_RELEASED, NEVER = 0, 1, 2, 3, 4
 --   commit(n, st, now, cost, permit)   where the state that follows is not a matter of three values
 --   trace(n, st, now, cost, permit, ...)   what a charge takes, for give_back; asked before the charge is made
 --   give_back(n, st, now, units, unused, ...)   up to so many units of it, as far as they are still there. Where it was not
---     used, only what no later charge stands on: its cost less what was charged after it. Returns how many units came back,
---     and where that is counted, how much exactly: units and credits, or units rounded up.
+--     used, only what no later charge stands on: its cost less what was charged after it. Returns how many units came back;
+--     and where somebody charged later, who must be counted, how much exactly: units and credits, or units rounded up. Where
+--     nobody did, it is as if the charge had cost less.
 --   refund, owe, idle, convert   as in crates/tollgate/src/step
 -- on the limit's numbers n and the key's state st: s1, s2, s3, and at, when they were so. A key never used has no s1.
 local steps = {}

@@ -147,12 +147,11 @@ steps[1] = function()
     local there, part = drained(n, left_units, left_rest, max(now - left_at, 0))
     local u, r = level(n, st, now)
     local back, rest = units, 0
-    if unused == CANCELLED or (unused == HELD and is_booked(n, u, r)) then
-      local all, all_rest = with_returned(n, st, u, r, counted, counted_rest)
-      local later, later_rest = difference(n, all, all_rest, there, part)
-      if later >= 0 then
-        back, rest = difference(n, units, 0, later, later_rest)
-      end
+    local all, all_rest = with_returned(n, st, u, r, counted, counted_rest)
+    local later, later_rest = difference(n, all, all_rest, there, part)
+    local is_last = later < 0 or (later == 0 and later_rest == 0)
+    if not is_last and (unused == CANCELLED or (unused == HELD and is_booked(n, u, r))) then
+      back, rest = difference(n, units, 0, later, later_rest)
     end
     if there < back or (there == back and part < rest) then
       back, rest = there, part
@@ -162,6 +161,9 @@ steps[1] = function()
     end
     st.s1, st.s2 = less(n, st, now, u, r, back, rest)
     local came, came_rest = difference(n, u, r, st.s1, st.s2)
+    if is_last then
+      return max(came, 0)
+    end
     return max(came, 0), came, came_rest
   end
 

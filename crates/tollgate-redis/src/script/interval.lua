@@ -59,15 +59,18 @@ steps[2] = function()
   function step.give_back(n, st, now, units, unused, left_at, left_consumed, counted)
     local _, there = level(n, st, now, left_at, left_consumed)
     local _, consumed = level(n, st, now, st.s1, st.s2)
-    local back = min(there, units)
+    local back, later = min(there, units), consumed + returned_since(st, counted) - there
     if unused == CANCELLED or (unused == HELD and consumed > n[4]) then
-      back = min(there, units - max(consumed + returned_since(st, counted) - there, 0))
+      back = min(there, units - max(later, 0))
     end
     if back <= 0 then
       return 0
     end
     step.refund(n, st, now, back)
     local came = consumed - (st.s2 or 0)
+    if later <= 0 then
+      return came
+    end
     return came, came, 0
   end
 

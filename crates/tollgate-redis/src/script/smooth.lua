@@ -111,11 +111,10 @@ steps[3] = function()
       micros, moved = max(with_even - without_even, 0), without - with
     end
     local held_even, held = resync(n, st.s1, st.s2, now)
-    if unused then
-      local left_even, left = resync(n, even, permits, now)
-      if returned_since(st, counted) > 0 or held_even > left_even or held < left then
-        return 0
-      end
+    local left_even, left = resync(n, even, permits, now)
+    local is_last = returned_since(st, counted) == 0 and held_even <= left_even and held >= left
+    if unused and not is_last then
+      return 0
     end
     st.s1, st.s2 = max(held_even - micros, now), min(held + moved, n[4])
     local share
@@ -127,6 +126,9 @@ steps[3] = function()
       return 0
     end
     local back = max(units * share, 0)
+    if is_last then
+      return min(floor(back), units)
+    end
     return min(floor(back), units), min(ceil(back), units), 0
   end
 

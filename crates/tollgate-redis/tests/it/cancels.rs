@@ -51,7 +51,7 @@ struct Model {
     price: u128,
     burst: u128,
     used_until: u128,
-    /// All that was ever reserved.
+    /// All that was reserved, less what the last one gave back.
     reserved: u128,
 }
 
@@ -81,11 +81,14 @@ impl Model {
     fn give_back(&mut self, now: u64, of: &Reserved, units: u32, is_unused: bool) -> u32 {
         let line = self.line(now);
         let units = u128::from(units) * self.price;
+        let is_last = self.reserved == of.reserved;
         let later = if is_unused { self.reserved - of.reserved } else { 0 };
         let there = of.used_until.saturating_sub(line);
         let back = units.saturating_sub(later).min(there);
         let before = self.used_until.max(line);
         self.used_until = (before - back).max(line);
+        // It is as if the last one had reserved less.
+        self.reserved -= if is_last { before - self.used_until } else { 0 };
         u32::try_from((before - self.used_until) / self.price).expect("few")
     }
 }
@@ -311,9 +314,13 @@ fn a_key_is_plain_again_once_what_came_back_no_longer_matters() {
         let turn = store.reserve(&three, Duration::MAX).await.expect("a turn");
         assert!(is_plain(), "nothing has come back yet");
         assert_eq!(turn.cancel().await.expect("an answer"), [3]);
+        assert!(is_plain(), "it was the last: it is as if it had never been");
+        let turn = store.reserve(&three, Duration::MAX).await.expect("a turn");
+        store.reserve(&charge, Duration::MAX).await.expect("a turn").keep();
+        assert_eq!(turn.cancel().await.expect("an answer"), [2]);
         assert!(!is_plain());
-        // The turn would have been paid for after 4 s.
-        for (seconds, should_be_plain) in [(1, false), (2, false), (1, true), (0, true)] {
+        // All of it would have been paid for after 5 s.
+        for (seconds, should_be_plain) in [(1, false), (2, false), (2, true), (0, true)] {
             clock.advance(Duration::from_secs(seconds));
             assert!(store.check(&charge).await.expect("an answer").is_allow());
             assert_eq!(is_plain(), should_be_plain);

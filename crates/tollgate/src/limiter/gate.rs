@@ -8,7 +8,7 @@ use crate::{
     step::{
         Mode, State, Step,
         concurrency::PermitId,
-        taken::{ReturnReason, Taken, Trace},
+        taken::{Later, ReturnReason, Taken, Trace},
         turns::Turns,
     },
     store::Edition,
@@ -254,18 +254,18 @@ impl<C: Clock> Gate for Limiter<C> {
         }
     }
 
-    fn give_back(&self, _: &Bucket, taken: &Taken, why: ReturnReason) -> u32 {
+    fn give_back(&self, _: &Bucket, taken: &Taken, reason: ReturnReason) -> u32 {
         let mut rest = self.rest();
         rest.granted = rest.granted.saturating_add(taken.granted);
         let given = self.with_state(&mut rest, self.clock.now(), |step, state, at| {
             if !self.is_of_now(taken) {
                 return 0;
             }
-            let returned = why.returned_later(taken, self.returned.load(Acquire));
-            let given = step.give_back(state, at, taken, returned);
             // Under the mutex: nobody else writes it.
-            let returned = self.returned.load(Acquire).saturating_add(given.exactly);
-            self.returned.store(returned, Release);
+            let returned = self.returned.load(Acquire);
+            let later = Later { returned: taken.returned_since(returned), reason };
+            let given = step.give_back(state, at, taken, later);
+            self.returned.store(returned.saturating_add(given.counted), Release);
             given.units
         });
         taken.granted + given

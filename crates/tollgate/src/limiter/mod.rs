@@ -154,7 +154,7 @@ impl<C: Clock> Limiter<C> {
     /// Takes up to `units` off the newest live use.
     pub fn refund(&self, units: u32) {
         self.change_bucket(BucketChange::MoreRoom, || {
-            self.update(|step, state, at| step.refund(state, at, units))
+            self.update(|step, state, at| step.refund(state, at, units));
         });
     }
 

@@ -16,7 +16,10 @@
 //! when an initially short bucket has filled. The two words are the due point's 127 bits: 146 years of any rate, a full
 //! bucket of any size, and bookings beyond it fit.
 
-use super::{Answer, Ask, Moment, Words, narrow, taken::ReturnedUnits};
+use super::{
+    Answer, Ask, Moment, Words, narrow,
+    taken::{Later, ReturnReason, ReturnedUnits},
+};
 use crate::{
     decision::{Status, Verdict},
     rate::Rate,
@@ -101,24 +104,24 @@ impl Bucket {
     }
 
     /// Takes back what time has not earned since of a charge that was made, and left the bucket due at `after`; and how many
-    /// units that is. Where so many credits were `returned` of what was charged later, less all that was
-    /// charged later.
+    /// units that is. Of a cancelled charge it is less what was charged later.
     pub(crate) fn give_back(
         &self,
         words: Words,
         at: Moment,
         after: Words,
         units: u32,
-        returned: Option<u64>,
+        later: Later,
     ) -> (Words, ReturnedUnits) {
         let now = self.line(at);
         let (due, after) = (self.due(words, now), from_words(after));
-        let later = returned.map_or(0, |returned| due.saturating_add(returned.into()).saturating_sub(after));
-        let back = self.credits(units).saturating_sub(later).min(after.saturating_sub(now));
+        let charged_later = due.saturating_add(later.returned.into()).saturating_sub(after);
+        let kept = if later.reason == ReturnReason::Cancelled { charged_later } else { 0 };
+        let back = self.credits(units).saturating_sub(kept).min(after.saturating_sub(now));
         let next = due.saturating_sub(back).max(now).max(self.unseen);
         let (credits, price) = (due - next.min(due), u128::from(self.price));
-        let exactly = u64::try_from(credits).unwrap_or(u64::MAX);
-        let returned = ReturnedUnits { units: (credits / price) as u32, exactly };
+        let counted = if charged_later == 0 { 0 } else { u64::try_from(credits).unwrap_or(u64::MAX) };
+        let returned = ReturnedUnits { units: (credits / price) as u32, counted };
         (to_words(next), returned)
     }
 

@@ -7,7 +7,11 @@
 //!
 //! Worst case admitted: `burst + amount * ceil(t / period)` in any time `t`.
 
-use super::{Answer, Ask, Moment, Words, bucket::mul_div_up, taken::ReturnedUnits};
+use super::{
+    Answer, Ask, Moment, Words,
+    bucket::mul_div_up,
+    taken::{Later, ReturnReason, ReturnedUnits},
+};
 use crate::decision::{Status, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,17 +86,19 @@ impl Interval {
         at: Moment,
         after: Words,
         units: u32,
-        returned: Option<u64>,
+        later: Later,
     ) -> (Words, ReturnedUnits) {
         let (there, consumed) = (self.level(after, at).consumed, self.level(words, at).consumed);
-        let later = returned.map_or(0, |returned| consumed.saturating_add(returned).saturating_sub(there));
-        let back = u64::from(units).saturating_sub(later).min(there);
+        let charged_later = consumed.saturating_add(later.returned).saturating_sub(there);
+        let kept = if later.reason == ReturnReason::Cancelled { charged_later } else { 0 };
+        let back = u64::from(units).saturating_sub(kept).min(there);
         if back == 0 {
             return (words, ReturnedUnits::default());
         }
         let next = self.refund(words, at, u32::try_from(back).unwrap_or(u32::MAX));
         let left = if next == [0, 0] { 0 } else { next[1] };
-        (next, ReturnedUnits::whole(u32::try_from(consumed.saturating_sub(left)).unwrap_or(u32::MAX)))
+        let units = u32::try_from(consumed.saturating_sub(left)).unwrap_or(u32::MAX);
+        (next, ReturnedUnits { units, counted: if charged_later == 0 { 0 } else { units.into() } })
     }
 
     /// Uses `units` whether they are there or not.

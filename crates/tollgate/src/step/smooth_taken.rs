@@ -66,20 +66,13 @@ impl Smooth {
         Taken { micros: with.next.saturating_sub(without.next), permits: without.permits - with.permits }
     }
 
-    /// What no later charge stands on of what a charge took that left `after` behind: all of it, or nothing. A charge of any
-    /// size passes once the bucket is even, so a part that came back could be followed by too much before a later turn.
-    pub(crate) fn unless_later(
-        &self,
-        taken: Taken,
-        words: Words,
-        after: Words,
-        at: Moment,
-        returned: u64,
-    ) -> Taken {
+    /// Whether nobody charged after a charge that left `after` behind, and nothing came back since. Only then may a cancelled
+    /// one come back: a charge of any size passes once the bucket is even, so a part of it could be followed by too much
+    /// before a later turn.
+    pub(crate) fn is_last(&self, words: Words, after: Words, at: Moment, returned: u64) -> bool {
         let now = at.since_birth / 1_000;
         let (held, left) = (self.resync(self.read(words), now), self.resync(self.read(after), now));
-        let is_last = returned == 0 && held.next <= left.next && held.permits >= left.permits;
-        if is_last { taken } else { Taken { micros: 0, permits: 0.0 } }
+        returned == 0 && held.next <= left.next && held.permits >= left.permits
     }
 
     /// How many of `units`, which took `all`, came back where `before` was turned into `after`.
@@ -101,7 +94,7 @@ impl Smooth {
             return ReturnedUnits::default();
         };
         let back = f64::from(units) * share;
-        ReturnedUnits { units: (back as u32).min(units), exactly: (back.ceil() as u64).min(units.into()) }
+        ReturnedUnits { units: (back as u32).min(units), counted: (back.ceil() as u64).min(units.into()) }
     }
 
     /// Of what a charge took that left `after` behind, what it would not have taken had it cost `actual`.

@@ -43,14 +43,20 @@ pub enum ReturnReason {
     Settled,
 }
 
-impl ReturnReason {
-    /// Where less comes back for what was charged later: how much of others has come back since the charge, and no longer
-    /// shows in the state.
-    pub(crate) fn returned_later(self, taken: &Taken, returned: u64) -> Option<u64> {
+impl Taken {
+    /// How much of others has come back since the charge, and no longer shows in the state.
+    pub(crate) const fn returned_since(&self, returned: u64) -> u64 {
         // A count that has come to its end no longer tells.
-        let since = if returned == u64::MAX { returned } else { returned - taken.returned.min(returned) };
-        (self == Self::Cancelled).then_some(since)
+        if returned == u64::MAX { returned } else { returned.saturating_sub(self.returned) }
     }
+}
+
+/// How a charge that is given back finds out what was charged later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Later {
+    /// How much of others has come back since, in the step's own measure.
+    pub(crate) returned: u64,
+    pub(crate) reason: ReturnReason,
 }
 
 /// What came back.
@@ -58,13 +64,14 @@ impl ReturnReason {
 pub(crate) struct ReturnedUnits {
     /// Whole units.
     pub(crate) units: u32,
-    /// All of it, in the step's own measure: credits of a bucket, units of others, a part of one counted as one.
-    pub(crate) exactly: u64,
+    /// What those who charged before must count as charged later though it no longer shows: credits of a bucket, units of
+    /// others, a part of one counted as one. Nothing where nobody charged later, since it is then as if it had cost less.
+    pub(crate) counted: u64,
 }
 
 impl ReturnedUnits {
     pub(crate) const fn whole(units: u32) -> Self {
-        Self { units, exactly: units as u64 }
+        Self { units, counted: units as u64 }
     }
 }
 
@@ -109,7 +116,7 @@ impl Step {
         state: &mut State,
         at: Moment,
         taken: &Taken,
-        returned: Option<u64>,
+        later: Later,
     ) -> ReturnedUnits {
         match (self, taken.trace, state) {
             (Self::Log(it), Trace::After([time, _]), State::Events(events)) => {
@@ -118,15 +125,16 @@ impl Step {
             (Self::Smooth(_, it), Trace::Smooth(all, after, cost), State::Words(words)) => {
                 let part = it.part_of(all, after, cost.saturating_sub(taken.units));
                 let there = it.still_there(part, after, at);
-                let there = match returned {
-                    Some(returned) => it.unless_later(there, *words, after, at, returned),
-                    None => there,
-                };
+                let is_last = it.is_last(*words, after, at, later.returned);
+                if later.reason == ReturnReason::Cancelled && !is_last {
+                    return ReturnedUnits::default();
+                }
                 let before = std::mem::replace(words, it.give_back(*words, at, there));
-                it.units_between(before, *words, at, part, taken.units)
+                let back = it.units_between(before, *words, at, part, taken.units);
+                ReturnedUnits { counted: if is_last { 0 } else { back.counted }, ..back }
             }
             (_, Trace::After(after), State::Words(words)) => {
-                let (next, back) = self.give_back_words(*words, at, after, taken.units, returned);
+                let (next, back) = self.give_back_words(*words, at, after, taken.units, later);
                 *words = next;
                 back
             }
@@ -140,11 +148,11 @@ impl Step {
         at: Moment,
         after: Words,
         units: u32,
-        returned: Option<u64>,
+        later: Later,
     ) -> (Words, ReturnedUnits) {
         match self {
-            Self::Bucket(_, it) => it.give_back(words, at, after, units, returned),
-            Self::Interval(it) => it.give_back(words, at, after, units, returned),
+            Self::Bucket(_, it) => it.give_back(words, at, after, units, later),
+            Self::Interval(it) => it.give_back(words, at, after, units, later),
             Self::FixedWindow(it) => it.give_back(words, at, after, units),
             Self::SlidingCounter(it) => it.give_back(words, at, after, units),
             Self::Smooth(..) | Self::Log(_) | Self::Concurrency(_) => (words, ReturnedUnits::default()),

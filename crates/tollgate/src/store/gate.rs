@@ -15,7 +15,7 @@ use crate::{
     step::{
         Mode, Moment, State, Step,
         concurrency::PermitId,
-        taken::{ReturnReason, Taken},
+        taken::{Later, ReturnReason, Taken},
         turns::Turns,
     },
     time::Time,
@@ -285,7 +285,7 @@ impl<C: Clock> Gate for MemoryStore<C> {
         }
     }
 
-    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: ReturnReason) -> u32 {
+    fn give_back(&self, bucket: &Bucket, taken: &Taken, reason: ReturnReason) -> u32 {
         let Some((entry, print)) = self.bucket(bucket) else { return 0 };
         if taken.granted > 0 {
             let now = self.clock.now();
@@ -298,9 +298,9 @@ impl<C: Clock> Gate for MemoryStore<C> {
             if self.epoch(entry, &print) != taken.epoch {
                 return 0;
             }
-            let returned = why.returned_later(taken, self.returned.of(print.meta()));
-            let given = step.give_back(state, at, taken, returned);
-            self.returned.add(print.meta(), given.exactly);
+            let returned = taken.returned_since(self.returned.of(print.meta()));
+            let given = step.give_back(state, at, taken, Later { returned, reason });
+            self.returned.add(print.meta(), given.counted);
             given.units
         });
         taken.granted + given.unwrap_or(0)

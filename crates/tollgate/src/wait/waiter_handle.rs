@@ -207,7 +207,7 @@ impl<T: WaitAt> Drop for WaiterHandle<'_, T> {
             Stage::Delayed(booked, _) => {
                 let (gate, tolls) = (self.gate(), &self.order.tolls);
                 gate::change_all(gate, tolls, BucketChange::MoreRoom, || {
-                    gate::leave_slots(gate, tolls, booked)
+                    gate::leave_slots(gate, tolls, booked);
                 });
             }
         }

@@ -28,7 +28,7 @@ pub(crate) struct Line {
     pub(crate) price: u128,
     pub(crate) burst: u128,
     pub(crate) used_until: u128,
-    /// Everything that was ever reserved.
+    /// Everything that was reserved, less what the last one gave back.
     reserved: u128,
 }
 
@@ -61,11 +61,14 @@ impl Line {
     /// Returns up to so many units of a reservation, and how many whole units that was.
     pub(crate) fn give_back(&mut self, now: u64, of: &Reserved, units: u32) -> u32 {
         let (line, is_due) = (self.at(now), of.due <= now);
+        let is_last = self.reserved == of.reserved;
         let later = if is_due { 0 } else { self.reserved - of.reserved };
         let there = of.used_until.saturating_sub(line);
         let back = (u128::from(units) * self.price).saturating_sub(later).min(there);
         let before = self.used_until.max(line);
         self.used_until = (before - back).max(line);
+        // It is as if the last one had reserved less.
+        self.reserved -= if is_last { before - self.used_until } else { 0 };
         u32::try_from((before - self.used_until) / self.price).unwrap()
     }
 

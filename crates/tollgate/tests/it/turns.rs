@@ -42,19 +42,24 @@ impl Paper {
 
     /// What time has paid for since is not given back. How many whole units come back.
     fn give_back(&mut self, now: u64, cost: u64, turn: Ahead) -> u64 {
-        self.take_off(now, cost * self.price, turn.after)
+        self.take_off(now, cost * self.price, turn)
     }
 
     /// As much less as was charged later, be it still there or not.
     fn cancel(&mut self, now: u64, cost: u64, turn: Ahead) -> u64 {
-        let later = (self.due.max(now) + self.returned - turn.returned).saturating_sub(turn.after);
-        self.take_off(now, (cost * self.price).saturating_sub(later), turn.after)
+        let later = self.charged_later(now, turn);
+        self.take_off(now, (cost * self.price).saturating_sub(later), turn)
     }
 
-    fn take_off(&mut self, now: u64, credits: u64, after: u64) -> u64 {
-        let due = self.due.max(now);
-        self.due = (due - credits.min(after.saturating_sub(now)).min(due)).max(now);
-        self.returned += due - self.due;
+    fn charged_later(&self, now: u64, turn: Ahead) -> u64 {
+        (self.due.max(now) + self.returned - turn.returned).saturating_sub(turn.after)
+    }
+
+    /// Where nobody charged later it is as if the turn had cost less.
+    fn take_off(&mut self, now: u64, credits: u64, turn: Ahead) -> u64 {
+        let (due, later) = (self.due.max(now), self.charged_later(now, turn));
+        self.due = (due - credits.min(turn.after.saturating_sub(now)).min(due)).max(now);
+        self.returned += if later > 0 { due - self.due } else { 0 };
         (due - self.due) / self.price
     }
 }
