@@ -192,7 +192,11 @@ impl Act {
                 None => (format!("acquire {permits}"), Some("0".into())),
             },
             Self::GiveUp { permits, after } => match begin(limiter, permits) {
-                Some((_turn, wait)) => Self::Advance { nanos: part(wait, after) }.ours(limiter),
+                // From now on: its wait began with the last whole microsecond.
+                Some((_turn, _)) => {
+                    let left = limiter.clock().next_sleeper().unwrap() - limiter.clock().now();
+                    Self::Advance { nanos: part(left, after) }.ours(limiter)
+                }
                 None => (format!("acquire {permits}"), Some("0".into())),
             },
             Self::SetRate(rate) => {
