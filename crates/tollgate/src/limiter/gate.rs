@@ -265,7 +265,7 @@ impl<C: Clock> Gate for Limiter<C> {
             let returned = self.returned.load(Acquire);
             let later = Later { returned: taken.returned_since(returned), reason };
             let given = step.give_back(state, at, taken, later);
-            self.returned.store(returned.saturating_add(given.counted), Release);
+            self.returned.store(returned.wrapping_add(given.counted), Release);
             given.units
         });
         taken.granted + given

@@ -102,7 +102,7 @@ impl Mode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: Status,
-    /// ReturnReason by steps whose state is not words.
+    /// Unused by steps whose state is not words.
     pub(crate) next: Words,
 }
 

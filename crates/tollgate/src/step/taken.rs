@@ -46,8 +46,7 @@ pub enum ReturnReason {
 impl Taken {
     /// How much of others has come back since the charge, and no longer shows in the state.
     pub(crate) const fn returned_since(&self, returned: u64) -> u64 {
-        // A count that has come to its end no longer tells.
-        if returned == u64::MAX { returned } else { returned.saturating_sub(self.returned) }
+        returned.wrapping_sub(self.returned)
     }
 }
 

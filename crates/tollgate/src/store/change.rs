@@ -29,7 +29,7 @@ impl<C: Clock> MemoryStore<C> {
         let entry = self.known(limit)?;
         self.turn_over(entry, Step::new(&to.into()), self.clock.now(), Occasion::Change);
         drop(one);
-        self.queues.touch_all(self, self.clock.now());
+        self.queues.touch_all(self, self.clock.now(), |bucket| bucket.is_of(limit));
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl<C: Clock> MemoryStore<C> {
         self.limits.store(Arc::new(limits));
         self.extras.lock(self.clock.now()).forget(entry.tag);
         drop(one);
-        self.queues.touch_all(self, self.clock.now());
+        self.queues.touch_all(self, self.clock.now(), |bucket| bucket.is_of(limit));
         Ok(())
     }
 

@@ -30,8 +30,7 @@ impl KeyCounts {
     pub(super) fn add(&self, meta: u64, count: u64) {
         if count > 0 {
             let counts = self.0.get_or_init(|| bytemuck::zeroed_slice_box(COUNTS));
-            let add = |counted: u64| Some(counted.saturating_add(count));
-            let _ = counts[place(meta)].fetch_update(AcqRel, Acquire, add);
+            counts[place(meta)].fetch_add(count, AcqRel);
         }
     }
 }

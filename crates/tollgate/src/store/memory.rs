@@ -149,6 +149,10 @@ impl LimitHandle {
     pub(crate) fn entry(&self) -> &Entry {
         &self.0
     }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl std::fmt::Debug for LimitHandle {

@@ -5,7 +5,7 @@
 
 use super::{
     gate::Gate,
-    order::{Bucket, Order},
+    order::{Bucket, Order, Toll},
     queues::QueueId,
 };
 use crate::{
@@ -96,28 +96,31 @@ impl View {
     }
 }
 
-/// Sets served one after the other, on copies of their buckets.
-pub(crate) struct SetForecast<'g> {
-    gate: &'g dyn Gate,
-    views: Vec<(QueueId, View)>,
-    /// When the last of them went.
+/// Sets served one after the other, on copies of the buckets of one that comes after them.
+pub(crate) struct SetForecast {
+    /// Each bucket, and when the last of those who wait there went. Of slots there is none, since nobody knows when they come
+    /// back.
+    buckets: Vec<(QueueId, View, Time)>,
     now: Time,
 }
 
-impl<'g> SetForecast<'g> {
-    pub(crate) const fn new(gate: &'g dyn Gate, now: Time) -> Self {
-        Self { gate, views: Vec::new(), now }
+impl SetForecast {
+    pub(crate) fn new(gate: &dyn Gate, order: &Order, now: Time) -> Self {
+        let copied = |toll: &Toll| {
+            let is_known = toll.cost > 0 && !gate.turns(&toll.bucket).is_slots();
+            is_known.then(|| Some((toll.bucket.queue(), gate.look(&toll.bucket)?, now))).flatten()
+        };
+        Self { buckets: order.tolls.iter().filter_map(copied).collect(), now }
     }
 
     /// When a set would go next: when all its limits have room, as far as anybody knows.
-    pub(crate) fn goes(&mut self, order: &Order) -> Option<Time> {
-        let mut at = self.now;
+    pub(crate) fn goes(&self, order: &Order) -> Option<Time> {
+        let tolls = || order.tolls.iter().filter_map(|toll| Some((toll, self.bucket(&toll.bucket)?)));
+        let mut at = tolls().map(|(_, (_, _, last))| *last).max().unwrap_or(self.now);
         for _ in 0..TRIES * order.tolls.len() {
             let mut latest = at;
-            for toll in order.tolls.iter().filter(|toll| toll.cost > 0) {
-                if let Some(view) = self.view(&toll.bucket) {
-                    latest = latest.max(view.goes(toll.units(), at)?.start);
-                }
+            for (toll, (_, view, _)) in tolls().filter(|(toll, _)| toll.cost > 0) {
+                latest = latest.max(view.goes(toll.units(), at)?.start);
             }
             if latest == at {
                 return Some(at);
@@ -131,25 +134,17 @@ impl<'g> SetForecast<'g> {
     pub(crate) fn serve(&mut self, order: &Order) {
         let Some(at) = self.goes(order) else { return };
         for toll in order.tolls.iter().filter(|toll| toll.cost > 0) {
-            if let Some(view) = self.view(&toll.bucket) {
+            let id = toll.bucket.queue();
+            if let Some((_, view, last)) = self.buckets.iter_mut().find(|(of, ..)| *of == id) {
                 view.serve(toll.units(), at);
+                *last = at;
             }
         }
-        self.now = at;
     }
 
-    /// A bucket's copy; of slots there is none, since nobody knows when they come back.
-    fn view(&mut self, bucket: &Bucket) -> Option<&mut View> {
+    fn bucket(&self, bucket: &Bucket) -> Option<&(QueueId, View, Time)> {
         let id = bucket.queue();
-        let place = match self.views.iter().position(|(of, _)| *of == id) {
-            Some(place) => place,
-            None if self.gate.turns(bucket).is_slots() => return None,
-            None => {
-                self.views.push((id, self.gate.look(bucket)?));
-                self.views.len() - 1
-            }
-        };
-        Some(&mut self.views[place].1)
+        self.buckets.iter().find(|(of, ..)| *of == id)
     }
 }
 

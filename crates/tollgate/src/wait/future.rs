@@ -26,8 +26,8 @@ use std::{
 
 /// A turn that is waited for: await it, or [block](Self::blocking) on it.
 ///
-/// Nothing happens before the first poll, which is when its place among the others is taken. Dropped before it is ready it
-/// leaves the limit as if it had never come.
+/// Nothing happens before the first poll, which is when its place among the others is taken. Dropped before its turn is due
+/// it leaves the limit as if it had never come.
 ///
 /// ```
 /// use std::time::Duration;

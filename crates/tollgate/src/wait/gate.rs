@@ -155,6 +155,8 @@ pub struct Booked {
 pub struct Denied {
     pub(crate) statuses: Few<Status>,
     pub(crate) by: usize,
+    /// The time that was asked for: the gate's own, where it has seen a later one than it was asked at.
+    pub(crate) at: Time,
 }
 
 impl Asked {
@@ -169,7 +171,7 @@ impl Asked {
                 let due = now + Duration::from_nanos(nanos);
                 Self::Granted(Booked { statuses, taken, permit, due })
             }
-            _ => Self::Denied(Denied { statuses, by }),
+            _ => Self::Denied(Denied { statuses, by, at: now }),
         }
     }
 }
@@ -243,6 +245,19 @@ pub(super) fn change_all<R>(
     let now = gate.now();
     tolls.iter().for_each(|toll| gate.queues().touch(gate, toll.bucket.queue(), now, effect));
     result
+}
+
+/// Gives back the slots that are held, and lets those who wait for them know.
+pub(super) fn release_slots(gate: &dyn Gate, tolls: &[Toll], booked: &Booked) {
+    if booked.permit.is_none() {
+        return;
+    }
+    gate.queues().serve(gate, gate.now());
+    leave_slots(gate, tolls, booked);
+    let now = gate.now();
+    for bucket in held(gate, tolls, booked) {
+        gate.queues().touch(gate, bucket.queue(), now, BucketChange::MoreRoom);
+    }
 }
 
 /// Gives back what was charged as far as that may be, slots included. How many units of each toll came back.

@@ -69,13 +69,15 @@ impl Order {
         if self.charges.is_empty() {
             return tolls;
         }
-        self.charges.iter().map(|(toll, _)| std::mem::take(&mut tolls[*toll])).collect()
+        self.charges.iter().map(|(toll, _)| tolls.get_mut(*toll).map_or(0, std::mem::take)).collect()
     }
 
     /// What every charge was told, from what every toll was.
     pub(crate) fn spread<T: Copy>(&self, tolls: Few<T>) -> Few<T> {
         match tolls {
-            Few::Many(tolls) => Few::Many(self.charges.iter().map(|(toll, _)| tolls[*toll]).collect()),
+            Few::Many(tolls) => {
+                Few::Many(self.charges.iter().filter_map(|(toll, _)| tolls.get(*toll).copied()).collect())
+            }
             one => one,
         }
     }
@@ -94,6 +96,11 @@ impl Toll {
 }
 
 impl Bucket {
+    /// Whether it is one of a limit's.
+    pub(crate) fn is_of(&self, limit: &LimitHandle) -> bool {
+        matches!(self, Self::Of(of, _) if of.is(limit))
+    }
+
     /// Names the bucket's queue.
     pub(crate) const fn queue(&self) -> QueueId {
         match self {

@@ -179,8 +179,8 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     /// What somebody gets whose turn has come, and who does not want to hold anything.
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
         let (gate, tolls) = (self.at.gate(), &self.order.tolls);
-        if let Some(booked) = self.booked.as_ref().filter(|booked| booked.permit.is_some()) {
-            gate::change_all(gate, tolls, BucketChange::MoreRoom, || gate::leave_slots(gate, tolls, booked));
+        if let Some(booked) = &self.booked {
+            gate::release_slots(gate, tolls, booked);
         }
         Passed::new(self.booked.take(), waited)
     }
@@ -214,7 +214,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
             return self.order.of_charges(gate::change_all(gate, tolls, BucketChange::MoreRoom, give_back));
         }
         // What was charged is spent. Slots are held, not spent.
-        gate::change_all(gate, tolls, BucketChange::MoreRoom, || gate::leave_slots(gate, tolls, &booked));
+        gate::release_slots(gate, tolls, &booked);
         let slots = |(toll, taken): (&Toll, &Taken)| {
             if gate.turns(&toll.bucket).is_slots() { taken.units } else { 0 }
         };

@@ -206,9 +206,7 @@ impl<T: WaitAt> Drop for WaiterHandle<'_, T> {
             Stage::Queued(ticket) => self.gate().queues().leave(self.gate(), *ticket),
             Stage::Delayed(booked, _) => {
                 let (gate, tolls) = (self.gate(), &self.order.tolls);
-                gate::change_all(gate, tolls, BucketChange::MoreRoom, || {
-                    gate::leave_slots(gate, tolls, booked);
-                });
+                gate::release_slots(gate, tolls, booked);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! How a queue affects checks, reservations and changes, and how late polls and drops are dated.
 
 use crate::{
-    by_hand::{SECOND, bucket, keyed, limiter, log, store},
+    by_hand::{SECOND, bucket, by_nobody, keyed, limiter, log, store},
     tasks::Tasks,
 };
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 use tollgate::{
     Charge, Clock, Concurrency, Decision, Delay, FixedWindow, LeakyBucket, Limit, Permit, Rate, Reason,
     Refused, Retry, Time,
@@ -177,4 +177,96 @@ fn a_set_is_released_when_all_its_limits_have_room() {
     tasks.finish();
     assert_eq!(tasks.millis(), [0, 0, 3_000, 6_000]);
     assert_eq!(clock.now(), Time::ZERO + 6 * SECOND);
+}
+
+/// Whoever comes for its slot gets it, however late, unless somebody else has come for it before.
+#[test]
+fn a_waiter_that_looks_late_still_gets_its_slot() {
+    let (limiter, clock) = limiter(Concurrency::new(1, 3_600 * SECOND).unwrap().with_queue(2));
+    let held = limiter.enter().blocking().unwrap();
+    let mut waits: Vec<_> = (0..2).map(|_| Box::pin(limiter.enter())).collect();
+    for wait in &mut waits {
+        assert!(wait.as_mut().poll(&mut by_nobody()).is_pending());
+    }
+    drop(held);
+    clock.advance(SECOND);
+    let first = waits[0].as_mut().poll(&mut by_nobody());
+    assert!(first.is_ready(), "it was released a second ago");
+    drop(first);
+    clock.advance(SECOND);
+    assert!(waits[1].as_mut().poll(&mut by_nobody()).is_ready());
+}
+
+#[test]
+fn a_set_whose_limit_was_removed_is_refused_and_holds_up_nobody() {
+    let (store, clock) = store();
+    let [rate, uses] = [bucket(1, 5).into(), log(1).into()].map(|limit: Limit| store.add(limit).unwrap());
+    let slots = store.add(Concurrency::new(1, 3_600 * SECOND).unwrap().with_queue(1)).unwrap();
+    let _held = store.enter(&[Charge::new(&slots, ())]).blocking().unwrap();
+    let mut waits_for_slot = Box::pin(store.enter(&[Charge::new(&slots, ())]));
+    assert!(waits_for_slot.as_mut().poll(&mut by_nobody()).is_pending());
+    assert!(store.check_one(&Charge::new(&uses, ())).unwrap().is_allow());
+
+    let set = [Charge::new(&rate, ()), Charge::new(&uses, ()), Charge::new(&slots, ())];
+    let mut tasks = Tasks::on(&clock);
+    tasks.start(async { store.enter(&set).await.map(drop) });
+    tasks.start(async { store.wait(&[Charge::new(&uses, ())]).await.map(drop) });
+    let late = store.enter(&[Charge::new(&rate, ()), Charge::new(&slots, ())]);
+    store.remove(&rate).unwrap();
+    tasks.start(async { late.await.map(drop) });
+    tasks.pass(10 * SECOND);
+    assert_eq!(tasks.running(), [] as [usize; 0]);
+    let went: Vec<_> =
+        tasks.done.iter().filter(|(_, _, ended)| ended.is_ok()).map(|(task, ..)| *task).collect();
+    assert_eq!(went, [1], "two sets have lost a limit");
+}
+
+/// Others go first at a limit at which a set does not stand.
+#[test]
+fn a_set_is_not_judged_by_those_who_go_before_it() {
+    let (store, clock) = store();
+    let (rate, uses) = (store.add(bucket(1, 1)).unwrap(), store.add(log(1)).unwrap());
+    let both = [Charge::new(&rate, ()), Charge::new(&uses, ())];
+    let uses_ten = store.add(tollgate::SlidingLog::new(1, 10 * SECOND).unwrap()).unwrap();
+    let slow = [Charge::new(&rate, ()), Charge::new(&uses_ten, ())];
+    assert!(store.check(&both[1..]).unwrap().is_allow());
+    assert!(store.check(&slow[1..]).unwrap().is_allow());
+    let mut tasks = Tasks::on(&clock);
+    tasks.start(store.wait(&slow));
+    assert!(store.check(&both[..1]).unwrap().is_allow());
+    tasks.start(store.wait(&both[..1]));
+    tasks.start(store.wait(&slow).up_to(21 * SECOND));
+    assert_eq!(tasks.running(), [0, 1, 2], "its turn is at 20 s");
+    tasks.finish();
+    assert_eq!((tasks.order(), tasks.millis()), (vec![1, 0, 2], vec![1_000, 10_000, 20_000]));
+}
+
+#[test]
+fn a_clock_that_has_come_to_its_end_ends_no_thread() {
+    let (limiter, clock) = limiter(Concurrency::new(1, 3_600 * SECOND).unwrap().with_queue(2));
+    let _held = limiter.enter().blocking().unwrap();
+    clock.set(tollgate::Time::END);
+    let mut wait = Box::pin(limiter.enter());
+    let _ = wait.as_mut().poll(&mut by_nobody());
+    clock.advance(Duration::MAX);
+    let _ = wait.as_mut().poll(&mut by_nobody());
+    let _ = limiter.check();
+}
+
+/// After the pace is later than the deadline, waiting longer is of no use.
+#[test]
+fn a_set_that_is_late_for_a_pace_is_told_at_once() {
+    let (store, clock) = store();
+    let pace = LeakyBucket::new(Rate::per_second(10).unwrap(), 100).unwrap();
+    let pace = store.add(pace.with_delay(Delay::After(1)).unwrap()).unwrap();
+    let window = store.add(FixedWindow::new(1, 5 * SECOND).unwrap()).unwrap();
+    assert!(store.check(&[Charge::new(&window, ())]).unwrap().is_allow());
+    let mut tasks = Tasks::on(&clock);
+    let set = [Charge::new(&pace, ()), Charge::new(&window, ())];
+    tasks.start(store.wait(&set).up_to(10 * SECOND));
+    tasks.pass(49 * SECOND / 10);
+    assert!(!store.check(&[Charge::new(&pace, ()).cost(60)]).unwrap().is_deny());
+    tasks.pass(SECOND / 10);
+    assert_eq!(tasks.millis(), [5_000]);
+    assert!(tasks.done[0].2.is_err());
 }

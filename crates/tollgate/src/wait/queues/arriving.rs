@@ -3,7 +3,7 @@
 
 use super::{
     ArrivalOutcome, PollOutcome, QueueId, Serving, SetForecast,
-    queue::{Ticket, WaitQueue},
+    queue::{EXACT_UP_TO, Ticket, WaitQueue},
     waiter::{Alarm, Waiter, WaiterState},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         refused::{Ending, Reason, Refused},
     },
 };
-use std::{collections::BTreeSet, task::Waker, time::Duration};
+use std::{collections::HashMap, task::Waker, time::Duration};
 
 impl Serving<'_> {
     pub(super) fn arrive(
@@ -47,9 +47,9 @@ impl Serving<'_> {
         let outcome = match self.held_up(ticket, &waiter) {
             Some(toll) => match Self::never(self.gate, &waiter.order) {
                 Some(refused) => Err(Ending::Refused(refused)),
-                None => {
-                    self.judge_set(ticket, &waiter, now).and_then(|()| self.admit(ticket, &waiter, toll, now))
-                }
+                None => self
+                    .judge_set(ticket, &waiter, now)
+                    .and_then(|()| Self::admit(self.gate, &mut self.inner.queues, &waiter, toll, now)),
             },
             None => match self.gate.ask(&waiter.order, Timing::release(now, began, up_to)) {
                 Asked::Granted(booked) => {
@@ -62,7 +62,7 @@ impl Serving<'_> {
                     self.judge(&waiter, denied, now).and_then(|at| {
                         next = at;
                         self.judge_set(ticket, &waiter, now)?;
-                        self.admit(ticket, &waiter, by, now)
+                        Self::admit(self.gate, &mut self.inner.queues, &waiter, by, now)
                     })
                 }
                 Asked::Unknown(error) => Err(Ending::Store(error)),
@@ -85,6 +85,9 @@ impl Serving<'_> {
                 }
             }
             Err(ending) => {
+                for (_, id) in waiter.order.queues() {
+                    self.forget_if_empty(id);
+                }
                 self.unregister(&waiter.order);
                 self.inner.effects.gone.push(waker);
                 ArrivalOutcome::Ended(ending)
@@ -99,53 +102,58 @@ impl Serving<'_> {
         }
         let statuses = gate.peek(order);
         let by = statuses.iter().position(|status| status.in_nanos() == Verdict::Never)?;
-        Some(Refused::never(order, Denied { statuses, by }))
+        Some(Refused::never(order, Denied { statuses, by, at: gate.now() }))
     }
 
-    /// Whether a newcomer is let in at a toll's queue; comes with the toll, and when its turn is expected.
+    /// Whether somebody is let in at a toll's queue, at its end; comes with the toll, and when its turn is expected.
     pub(super) fn admit(
-        &mut self,
-        ticket: Ticket,
+        gate: &dyn Gate,
+        queues: &mut HashMap<QueueId, WaitQueue>,
         waiter: &Waiter,
         toll: usize,
         now: Time,
     ) -> Result<(usize, Option<Time>), Ending> {
         let (bucket, units) = (&waiter.order.tolls[toll].bucket, waiter.order.tolls[toll].units());
-        let queue = self.inner.queues.entry(bucket.queue()).or_default();
-        let look = || self.gate.look(bucket);
-        let is_set = waiter.order.tolls.len() > 1;
-        let admitted = match (self.gate.turns(bucket), waiter.deadline(toll).filter(|_| !is_set)) {
+        let queue = queues.entry(bucket.queue()).or_default();
+        let look = || gate.look(bucket);
+        // Sets have been judged by all of their limits.
+        let deadline = waiter.deadline(toll).filter(|_| waiter.order.tolls.len() == 1);
+        match (gate.turns(bucket), deadline) {
             (Turns::Slots { queue: most, .. }, _) if queue.len() >= most as usize => {
                 let reason = Reason::QueueFull { queue: most };
-                Err(Ending::Refused(Refused::new(reason, &waiter.order, toll, self.gate.peek(&waiter.order))))
+                Err(Ending::Refused(Refused::new(reason, &waiter.order, toll, gate.peek(&waiter.order))))
             }
             (Turns::Slots { .. }, _) => Ok((toll, None)),
             (_, None) => Ok((toll, queue.hint_last(units, now, look))),
-            (_, Some(by)) => match queue.expected_at(ticket, units, now, look) {
-                Some(start) if start > by => {
-                    Err(waiter.refused(toll, Ok(start), self.gate.peek(&waiter.order)))
-                }
+            (_, Some(by)) => match queue.expected_last(units, now, look).map(|goes| goes.start) {
+                Some(start) if start > by => Err(waiter.refused(toll, Ok(start), gate.peek(&waiter.order))),
                 expected => Ok((toll, expected)),
             },
-        };
-        self.forget_if_empty(bucket.queue());
-        admitted
+        }
     }
 
-    /// Whether a set that comes now would be late, behind everybody who waits at its buckets and came before.
+    /// Whether a set that comes now would be late, by all of its limits, behind those who wait in each of its queues.
     pub(super) fn judge_set(&self, ticket: Ticket, waiter: &Waiter, now: Time) -> Result<(), Ending> {
         let deadlines =
             || (0..waiter.order.tolls.len()).filter_map(|toll| Some((waiter.deadline(toll)?, toll)));
         if waiter.order.tolls.len() < 2 || deadlines().next().is_none() {
             return Ok(());
         }
-        let queues = waiter.order.queues().filter_map(|(_, id)| self.inner.queues.get(&id));
-        let ahead: BTreeSet<Ticket> = queues.flat_map(WaitQueue::tickets).filter(|it| *it < ticket).collect();
-        let mut forecast = SetForecast::new(self.gate, now);
-        for order in ahead.iter().filter_map(|ahead| self.inner.waiters.get(ahead)).map(|it| &it.order) {
-            forecast.serve(order);
+        let queues = || waiter.order.queues().filter_map(|(_, id)| self.inner.queues.get(&id));
+        if queues().map(WaitQueue::len).sum::<usize>() > EXACT_UP_TO {
+            // It waits, and is told when it is known.
+            return Ok(());
         }
-        let Some(start) = forecast.goes(&waiter.order) else { return Ok(()) };
+        let mut start = SetForecast::new(self.gate, &waiter.order, now).goes(&waiter.order);
+        for queue in queues() {
+            let mut forecast = SetForecast::new(self.gate, &waiter.order, now);
+            let ahead = queue.tickets().take_while(|ahead| *ahead < ticket);
+            for waiter in ahead.filter_map(|ahead| self.inner.waiters.get(&ahead)) {
+                forecast.serve(&waiter.order);
+            }
+            start = start.max(forecast.goes(&waiter.order));
+        }
+        let Some(start) = start else { return Ok(()) };
         match deadlines().min().filter(|(by, _)| start > *by) {
             Some((_, toll)) => Err(waiter.refused(toll, Ok(start), self.gate.peek(&waiter.order))),
             None => Ok(()),

@@ -29,7 +29,7 @@ mod waiter;
 use super::{
     forecast::{Goes, SetForecast, View},
     gate::{Booked, Gate},
-    order::Order,
+    order::{Bucket, Order},
     refused::Ending,
 };
 use crate::{
@@ -64,9 +64,17 @@ struct Inner {
     queues: HashMap<QueueId, WaitQueue>,
     /// When each head is looked at again.
     agenda: BTreeSet<(Time, QueueId)>,
-    /// Slots that were handed over, and until when they are to be fetched.
-    unclaimed: VecDeque<(Time, Ticket)>,
+    /// Slots that were handed over and are not fetched yet.
+    unclaimed: VecDeque<Claim>,
     effects: DeferredWakes,
+}
+
+/// Slots of a bucket that a waiter is to fetch until then.
+#[derive(Clone, Copy)]
+struct Claim {
+    until: Time,
+    ticket: Ticket,
+    queue: QueueId,
 }
 
 /// What became of somebody who came.
@@ -129,11 +137,15 @@ impl WaitQueues {
         }
     }
 
-    /// [`touch`](Self::touch) at every bucket.
-    pub(crate) fn touch_all(&self, gate: &dyn Gate, now: Time) {
+    /// [`touch`](Self::touch) at all of these buckets.
+    pub(crate) fn touch_all(&self, gate: &dyn Gate, now: Time, is_of: impl Fn(&Bucket) -> bool) {
         if self.any() {
             self.with(gate, |at| {
-                let queues: Vec<QueueId> = at.inner.queues.keys().copied().collect();
+                let Inner { queues, waiters, .. } = &*at.inner;
+                let bucket = |id, queue: &WaitQueue| waiters.get(&queue.head()?)?.bucket_of(id);
+                let is_touched =
+                    |(id, queue): &(&QueueId, &WaitQueue)| bucket(**id, queue).is_some_and(&is_of);
+                let queues: Vec<QueueId> = queues.iter().filter(is_touched).map(|(id, _)| *id).collect();
                 queues.into_iter().for_each(|queue| at.touch(queue, now, BucketChange::Unknown));
                 at.serve(now);
             });
@@ -196,6 +208,7 @@ impl WaitQueues {
         let effects = std::mem::take(&mut inner.effects);
         if inner.waiters.is_empty() && inner.waiters.capacity() > KEPT {
             inner.waiters = HashMap::new();
+            inner.queues.shrink_to_fit();
         }
         drop(inner);
         effects.run();
@@ -227,9 +240,9 @@ impl Serving<'_> {
         self.now = now;
         loop {
             let next = self.inner.agenda.first().copied().filter(|(at, _)| *at <= now);
-            let claim = self.inner.unclaimed.front().copied().filter(|(until, _)| *until <= now);
+            let claim = self.inner.unclaimed.front().map(|claim| claim.until).filter(|until| *until <= now);
             match (next, claim) {
-                (Some((at, _)), Some((until, ticket))) if until < at => self.reclaim(ticket, until),
+                (Some((at, _)), Some(until)) if until < at => self.reclaim(until),
                 (Some((at, id)), _) => {
                     self.inner.agenda.pop_first();
                     if let Some(queue) = self.inner.queues.get_mut(&id) {
@@ -237,7 +250,7 @@ impl Serving<'_> {
                     }
                     self.look_at_head(id, at);
                 }
-                (None, Some((until, ticket))) => self.reclaim(ticket, until),
+                (None, Some(until)) => self.reclaim(until),
                 (None, None) => return,
             }
         }

@@ -19,6 +19,8 @@ impl Serving<'_> {
             // It is awake: nobody has to wake it.
             self.inner.effects.gone.extend(waiter.waker.take());
         }
+        // It is here to fetch its slots, so they are not taken back for being late.
+        self.inner.unclaimed.retain(|claim| claim.ticket != ticket);
         self.serve(now);
         if let Some(waiter) = self.inner.waiters.get_mut(&ticket)
             && matches!(waiter.state, WaiterState::Withdrawn)
@@ -53,7 +55,7 @@ impl Serving<'_> {
         match waiter.state {
             WaiterState::Released(booked) => {
                 if booked.permit.is_some() {
-                    self.claimed(&waiter.order, ticket);
+                    self.unregister(&waiter.order);
                 }
                 PollOutcome::Released(waiter.order, *booked)
             }
@@ -101,7 +103,8 @@ impl Serving<'_> {
     /// Looks at the head of a queue at that time, which is to come. The head sleeps until then, or is woken to see to that;
     /// and should it not be polled any more, the next one sees to its own turn.
     pub(super) fn plan(&mut self, id: QueueId, now: Time, at: Option<Time>) {
-        let Some(at) = at else { return };
+        // At the end of a clock's line there is no later time to look at.
+        let Some(at) = at.filter(|at| *at > now) else { return };
         self.look_again(id, at);
         let Inner { queues, waiters, effects, .. } = &mut *self.inner;
         let Some(queue) = queues.get(&id) else { return };
@@ -145,18 +148,18 @@ impl Serving<'_> {
             let is_near = ahead.all(|(place, ahead)| place == 0 || self.is_told(ahead));
             let bucket = &waiter.order.tolls[*toll].bucket;
             let looks_at = queue.looks_at.filter(|_| is_head);
+            // Later than expected, it looks ever more rarely.
+            let later = || now + GRACE.max((now - waiter.began) / 4);
             let own = match self.gate.turns(bucket) {
                 _ if looks_at.is_some() => None,
                 Turns::Slots { .. } if is_near => queue.looks_at.map(|at| at + GRACE),
-                Turns::Slots { max_hold, .. } => Some(now + max_hold),
+                Turns::Slots { max_hold, .. } => Some(later().max(now + max_hold)),
                 _ if is_near && queue.has_moved_up() => {
                     let mut turns = queue.turns(now, || self.gate.look(bucket));
                     turns.find(|(of, _)| *of == ticket).and_then(|(_, turn)| turn)
                 }
                 _ => waiter.expected,
             };
-            // Later than expected, it looks ever more rarely.
-            let later = || now + GRACE.max((now - waiter.began) / 4);
             let own = if looks_at.is_some() {
                 None
             } else {

@@ -15,7 +15,7 @@ pub(crate) type Ticket = u64;
 
 /// Up to so many waiters a forecast is exact for every arrival. In longer queues one is made anew at most once in this much
 /// time for every waiter, so that a flood of those who come and give up does not keep a processor busy.
-const EXACT_UP_TO: usize = 1_000;
+pub(super) const EXACT_UP_TO: usize = 256;
 const PAUSE: Duration = Duration::from_micros(10);
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub(super) struct WaitQueue {
 struct Forecast {
     view: View,
     made: Time,
-    /// Whether somebody gave up since. Their units are out of it, but those behind them may go earlier than it says.
+    /// Whether somebody gave up since, or units came back: some may go earlier than it says.
     gave_up: bool,
 }
 
@@ -89,6 +89,14 @@ impl WaitQueue {
         self.has_moved_up = true;
     }
 
+    /// There is more room at the bucket than was foreseen.
+    pub(super) fn distrust_forecast(&mut self) {
+        self.has_moved_up = true;
+        if let Some(forecast) = &mut self.forecast {
+            forecast.gave_up = true;
+        }
+    }
+
     /// When a charge could go that comes now, behind everybody in the queue. `look` shows the bucket as it is.
     pub(super) fn expected_last(
         &mut self,
@@ -135,24 +143,6 @@ impl WaitQueue {
         self.waiting
             .iter()
             .map(move |(ticket, units)| (*ticket, view.as_mut().and_then(|view| view.serve(*units, now))))
-    }
-
-    /// When a charge could go behind those who came before it.
-    pub(super) fn expected_at(
-        &mut self,
-        ticket: Ticket,
-        units: u32,
-        now: Time,
-        look: impl FnOnce() -> Option<View>,
-    ) -> Option<Time> {
-        if self.waiting.last_key_value().is_none_or(|(last, _)| *last < ticket) {
-            return self.expected_last(units, now, look).map(|goes| goes.start);
-        }
-        let mut view = look()?;
-        for (_, units) in self.waiting.range(..ticket) {
-            view.serve(*units, now)?;
-        }
-        view.goes(units, now).map(|goes| goes.start)
     }
 
     /// Those who wait in vain: for whom `is_late` holds of when they would go, or who ask for more than the limit ever gives.

@@ -1,18 +1,18 @@
 //! What becomes of the head of a queue: released, sent to another queue, or told that it waits in vain.
 
 use super::{
-    BucketChange, GRACE, Inner, QueueId, Serving,
+    BucketChange, Claim, GRACE, Inner, QueueId, Serving,
     queue::{Ticket, WaitQueue},
     waiter::{Waiter, WaiterState},
 };
 use crate::{
     decision::{DecidedBy, Verdict},
     few::Few,
-    step::taken::ReturnReason,
+    step::{taken::ReturnReason, turns::Turns},
     time::Time,
     wait::{
         gate::{self, Asked, Booked, Denied, Timing},
-        order::{Bucket, Order},
+        order::{Order, Toll},
         refused::{Ending, Refused},
     },
 };
@@ -67,14 +67,18 @@ impl Serving<'_> {
         let mut late: Option<(usize, Time)> = None;
         for (toll, status) in denied.statuses.iter().enumerate() {
             let Verdict::Deny(nanos) = status.in_nanos() else { continue };
-            let start = at + Duration::from_nanos(nanos.max(1));
-            if waiter.deadline(toll).is_some_and(|by| start > by) && late.is_none_or(|(_, it)| start > it) {
+            let deadline = waiter.deadline(toll);
+            // What is late for a limit's pace is later still when it is asked for later.
+            let paced = deadline.and_then(|_| self.paced_start(&waiter.order.tolls[toll], at));
+            let start = paced.unwrap_or(denied.at + Duration::from_nanos(nanos.max(1)));
+            if deadline.is_some_and(|by| start > by) && late.is_none_or(|(_, it)| start > it) {
                 late = Some((toll, start));
             }
             if toll == denied.by {
                 // A table that is full may have a place before that, and nobody would say so.
                 let is_full = status.decided_by() == DecidedBy::FullTable;
-                next = Some(if is_full { start.min((at + GRACE).max(self.now)) } else { start });
+                let hint = denied.at + Duration::from_nanos(nanos.max(1));
+                next = Some(if is_full { (at + GRACE).max(self.now) } else { hint });
             }
         }
         if let Some((toll, start)) = late {
@@ -88,11 +92,20 @@ impl Serving<'_> {
                 return Err(waiter.refused(toll, Err(at), denied.statuses));
             }
             // Whoever leaves wakes it. A holder whose time is up does not, nor one that does not fetch its slots.
-            let claim =
-                self.inner.unclaimed.front().map(|(until, _)| (*until).max(at + Duration::from_nanos(1)));
+            let of_bucket = self.inner.unclaimed.iter().find(|claim| claim.queue == bucket.queue());
+            let claim = of_bucket.map(|claim| claim.until.max(at + Duration::from_nanos(1)));
             next = [self.gate.first_expiry(bucket, at), claim, deadline].into_iter().flatten().min();
         }
         Ok(next)
+    }
+
+    /// When a toll's turn would start at a limit that delays what fits for its pace.
+    fn paced_start(&self, toll: &Toll, at: Time) -> Option<Time> {
+        if self.gate.turns(&toll.bucket) != Turns::Asked {
+            return None;
+        }
+        let view = self.gate.look(&toll.bucket).filter(|view| view.step.patience() > 0)?;
+        view.goes(toll.units(), at).map(|goes| goes.start)
     }
 
     /// Whether as many wait for slots as may.
@@ -105,10 +118,11 @@ impl Serving<'_> {
 
     /// From wherever a waiter stands to the queue of another toll.
     pub(super) fn go_to(&mut self, ticket: Ticket, toll: usize, at: Time) {
-        let Some(waiter) = self.inner.waiters.remove(&ticket) else { return };
-        let admitted = self.admit(ticket, &waiter, toll, at);
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
         let moves = waiter.moves;
-        self.inner.waiters.insert(ticket, waiter);
+        let admitted = Self::admit(self.gate, &mut self.inner.queues, waiter, toll, at);
+        let id = waiter.order.queue(toll);
+        self.forget_if_empty(id);
         match admitted {
             Err(ending) => self.end(ticket, ending, at),
             Ok((toll, expected)) => {
@@ -128,7 +142,10 @@ impl Serving<'_> {
 
     pub(super) fn touch(&mut self, id: QueueId, now: Time, effect: BucketChange) {
         let Some(queue) = self.inner.queues.get_mut(&id) else { return };
-        queue.forget_forecast();
+        match effect {
+            BucketChange::MoreRoom => queue.distrust_forecast(),
+            BucketChange::Unknown => queue.forget_forecast(),
+        }
         self.look_again(id, now);
         if effect == BucketChange::MoreRoom {
             return;
@@ -139,7 +156,9 @@ impl Serving<'_> {
             let statuses = self.gate.peek(&waiter.order);
             let ending = match start {
                 Some(start) => waiter.refused(toll, Ok(start), statuses),
-                None => Ending::Refused(Refused::never(&waiter.order, Denied { statuses, by: toll })),
+                None => {
+                    Ending::Refused(Refused::never(&waiter.order, Denied { statuses, by: toll, at: now }))
+                }
             };
             self.end(ticket, ending, now);
         }
@@ -169,7 +188,15 @@ impl Serving<'_> {
         self.step_out(ticket, at, Leaving::Released);
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         match booked.permit.is_some() {
-            true => self.inner.unclaimed.push_back((self.now + GRACE, ticket)),
+            true => {
+                let until = self.now + GRACE;
+                let claims = gate::held(self.gate, &waiter.order.tolls, &booked).map(|bucket| Claim {
+                    until,
+                    ticket,
+                    queue: bucket.queue(),
+                });
+                self.inner.unclaimed.extend(claims);
+            }
             false => Self::unregister_at(self.count, self.gate, &waiter.order),
         }
         waiter.state = WaiterState::Released(Box::new(booked));
@@ -185,15 +212,16 @@ impl Serving<'_> {
     }
 
     /// Takes slots back that were not fetched, where somebody else waits for them.
-    pub(super) fn reclaim(&mut self, ticket: Ticket, at: Time) {
-        self.inner.unclaimed.pop_front();
+    pub(super) fn reclaim(&mut self, at: Time) {
+        let Some(claim) = self.inner.unclaimed.pop_front() else { return };
+        let ticket = claim.ticket;
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         let WaiterState::Released(booked) = &waiter.state else { return };
-        let queues: Vec<QueueId> =
-            gate::held(self.gate, &waiter.order.tolls, booked).map(Bucket::queue).collect();
-        let queues_of = &self.inner.queues;
-        if !queues.iter().any(|id| queues_of.get(id).is_some_and(|it| !it.is_empty())) {
-            return self.inner.unclaimed.push_back((self.now + GRACE, ticket));
+        if self.inner.queues.get(&claim.queue).is_none_or(WaitQueue::is_empty) {
+            let until = self.now + GRACE;
+            // At the end of a clock's line there is no later time.
+            self.inner.unclaimed.extend((until > self.now).then_some(Claim { until, ..claim }));
+            return;
         }
         gate::give_back(self.gate, &waiter.order.tolls, booked, ReturnReason::Settled);
         waiter.state = WaiterState::Withdrawn;
@@ -205,7 +233,7 @@ impl Serving<'_> {
 
     /// Slots have been fetched.
     pub(super) fn claimed(&mut self, order: &Order, ticket: Ticket) {
-        self.inner.unclaimed.retain(|(_, of)| *of != ticket);
+        self.inner.unclaimed.retain(|claim| claim.ticket != ticket);
         self.unregister(order);
     }
 
