@@ -75,7 +75,9 @@ local function is_limit(blob)
       return nil
     end
   end
-  if (n[1] == 4 and n[2] <= 2 and n[4] == 0) or (n[1] == 4 and n[2] == 4 and type(n[5]) ~= 'string') then
+  local align = n[1] == 4 and n[2]
+  if align and (align < 1 or align > 4 or align ~= floor(align) or (align <= 2 and n[4] == 0)
+    or (align == 4 and type(n[5]) ~= 'string')) then
     return nil
   end
   return n
