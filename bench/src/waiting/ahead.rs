@@ -1,8 +1,8 @@
 //! Ten thousand tasks whose turns lie far ahead: what they cost while next to nobody goes.
 //!
-//! At one a second a task sleeps for up to three hours. Ours books the turns, and each task has a timer; leaky-bucket has a
-//! line, of which one task sleeps; governor's tasks all wake when the next turn comes, every second. Ours in a line is a
-//! log that is full for a minute; with a deadline each task has a timer again.
+//! At one a second a task sleeps for up to three hours. Ours queue, and each task has a timer for when it expects its turn;
+//! leaky-bucket has a queue of which one task sleeps; governor's tasks all wake when the next turn comes, every second. Ours
+//! at a log, which is full for a minute, queue in the same way, without and with a deadline.
 //!
 //! Bytes are resident ones, over what as many tasks take that wait for nothing. Processor time to come includes that of
 //! making the task.
@@ -28,9 +28,9 @@ pub(crate) const CHILD: &str = "ahead";
 
 const GOVERNOR: &str = "governor";
 const LEAKY_BUCKET: &str = "leaky-bucket";
-const BOOKED: &str = "booked";
-const IN_LINE: &str = "in line";
-const IN_LINE_BY: &str = "in line by a deadline";
+const AT_BUCKET: &str = "at a bucket";
+const AT_LOG: &str = "at a log";
+const AT_LOG_BY: &str = "at a log by a deadline";
 
 const NUMBERS: Numbers = Numbers { rate: 1, per: Duration::from_secs(1), burst: 1 };
 const A_MINUTE: Numbers = Numbers { rate: 1, per: Duration::from_secs(60), burst: 1 };
@@ -46,7 +46,7 @@ const FIGURES: [(&str, &str); 3] =
 
 pub(crate) fn run(report: &mut Report, effort: &Effort) {
     let sides =
-        [(BOOKED, LEAKY_BUCKET), (BOOKED, GOVERNOR), (IN_LINE, LEAKY_BUCKET), (IN_LINE_BY, LEAKY_BUCKET)];
+        [(AT_BUCKET, LEAKY_BUCKET), (AT_BUCKET, GOVERNOR), (AT_LOG, LEAKY_BUCKET), (AT_LOG_BY, LEAKY_BUCKET)];
     let mut rows = Vec::new();
     for (ours, peer) in sides {
         for (figure, (what, unit)) in FIGURES.into_iter().enumerate() {
@@ -66,9 +66,9 @@ pub(crate) fn run(report: &mut Report, effort: &Effort) {
 /// In the child: the figures of so many tasks.
 pub(crate) fn child(subject: &str, waiters: usize) -> Vec<f64> {
     match subject {
-        BOOKED => watch(waiters, || NUMBERS.ours()),
-        IN_LINE => watch(waiters, || full_log(A_MINUTE)),
-        IN_LINE_BY => watch(waiters, || Patient { limiter: full_log(A_MINUTE), up_to: PATIENCE }),
+        AT_BUCKET => watch(waiters, || NUMBERS.ours()),
+        AT_LOG => watch(waiters, || full_log(A_MINUTE)),
+        AT_LOG_BY => watch(waiters, || Patient { limiter: full_log(A_MINUTE), up_to: PATIENCE }),
         LEAKY_BUCKET => watch(waiters, || NUMBERS.leaky_buckets(NUMBERS.per)),
         GOVERNOR => watch(waiters, || NUMBERS.governors()),
         _ => panic!("no subject is called {subject}"),

@@ -29,10 +29,10 @@ pub(super) fn run(report: &mut Report, effort: &Effort) {
     // Where sleeping tasks find their timer.
     let _runtime = runtime.enter();
     let mut bench = Bench { report, rounds: effort.rounds };
-    let in_line_by = Patient { limiter: full_log(NUMBERS), up_to: PATIENCE };
-    bench.versus("booked", &NUMBERS.ours());
-    bench.versus("in line", &full_log(NUMBERS));
-    bench.versus("in line by a deadline", &in_line_by);
+    let at_log_by = Patient { limiter: full_log(NUMBERS), up_to: PATIENCE };
+    bench.versus("at a bucket", &NUMBERS.ours());
+    bench.versus("at a log", &full_log(NUMBERS));
+    bench.versus("at a log by a deadline", &at_log_by);
 }
 
 struct Bench<'a> {

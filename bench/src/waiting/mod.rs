@@ -1,7 +1,8 @@
 //! Waiting for a turn, next to leaky-bucket's `acquire_one` and governor's `until_ready`.
 //!
 //! - [`at_once`]: what it costs to wait where there is room and nobody waits.
-//! - [`crowd`]: many tasks that want more than the rate: how much of it they get, at what cost, and how evenly.
+//! - [`crowd`]: many tasks that want more than the rate, without and with half of their waits given up: how much of it they
+//!   get, at what cost, how evenly, and whether the bound holds.
 //! - [`ahead`]: many tasks whose turns lie far ahead: what they cost while nothing happens.
 //! - [`giving_up`]: waits that are dropped before their turn.
 //!

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, sleep_until};
-use tollgate::{Limiter, Rate, SlidingLog, TokenBucket};
+use tollgate::{Limiter, Passed, Rate, SlidingLog, TokenBucket};
 
 /// A limiter whose turns can be waited for.
 pub(super) trait Turns: Send + Sync + 'static {
@@ -19,6 +19,11 @@ pub(super) trait Turns: Send + Sync + 'static {
 /// What a wait ends with.
 pub(super) trait Outcome: Send {
     fn is_granted(&self) -> bool;
+
+    /// From the arrival to the release, where the limiter says.
+    fn waited(&self) -> Option<Duration> {
+        None
+    }
 }
 
 impl Turns for Limiter {
@@ -51,7 +56,7 @@ impl Turns for DefaultDirectRateLimiter {
     }
 }
 
-/// The least that can book turns: they are counted, and slept for. It has no burst, and nothing comes back.
+/// The least that can give out turns: they are counted, and slept for. It has no burst, and nothing comes back.
 pub(super) struct Timers {
     begun: Instant,
     turns: AtomicU32,
@@ -65,9 +70,13 @@ impl Turns for Timers {
 }
 
 /// Ours.
-impl<T: Send, E: Send> Outcome for Result<T, E> {
+impl<E: Send> Outcome for Result<Passed, E> {
     fn is_granted(&self) -> bool {
         self.is_ok()
+    }
+
+    fn waited(&self) -> Option<Duration> {
+        self.as_ref().ok().map(Passed::waited)
     }
 }
 
@@ -119,7 +128,7 @@ impl Numbers {
     }
 }
 
-/// Ours with a line in front of it: a log cannot book turns. It is full.
+/// Ours at a log, which is full.
 pub(super) fn full_log(numbers: Numbers) -> Limiter {
     let limiter = Limiter::new(SlidingLog::new(numbers.rate, numbers.per).expect("a limit"));
     assert!(limiter.check_n(numbers.rate).is_allow());

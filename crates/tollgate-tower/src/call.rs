@@ -23,7 +23,8 @@ use tower_service::Service;
 
 /// Limits for calls that go out: to a partner who allows so many a second, a database that takes so many at once.
 ///
-/// A call waits its turn, first come, first served; one that would wait too long is an error at once, and is not made. Slots of
+/// Calls wait in a queue, first in, first out, and are charged when they are released; one that would wait too long is an error at
+/// once, and is not made. One that is dropped while it waits leaves the queue, and those behind it move up. Slots of
 /// a concurrency limit are held until the call's future has ended. (For HTTP responses whose body should count as well there is
 /// [`LimitLayer`](crate::LimitLayer), which answers 429 instead.)
 ///

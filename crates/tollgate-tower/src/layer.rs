@@ -100,9 +100,10 @@ impl LimitLayer {
         self
     }
 
-    /// Lets a request wait its turn for so long. First come, first served, for each bucket; where the turn would come later
-    /// the request is refused at once, and one that is dropped meanwhile has cost nothing. Slots are waited for where the
-    /// limit has a queue ([`Concurrency::with_queue`](tollgate::Concurrency::with_queue)).
+    /// Lets a request wait in the queue of its bucket for so long, first in, first out. Where the turn would come later the
+    /// request is refused on arrival. It is charged when it is released; dropped before that it has cost nothing, and those
+    /// behind it move up. Slots are waited for where the limit has a queue
+    /// ([`Concurrency::with_queue`](tollgate::Concurrency::with_queue)).
     ///
     /// Without this nobody waits, except for the pace of a leaky bucket that delays.
     #[must_use]

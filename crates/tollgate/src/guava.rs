@@ -10,10 +10,7 @@ use crate::{
     clock::{Clock, SystemClock, Timer},
     decision::Verdict,
     limit::{SmoothBursty, SmoothWarmingUp},
-    step::{
-        Ask, Moment, Words,
-        smooth::{Smooth, Taken},
-    },
+    step::{Ask, Moment, Words, smooth::Smooth},
     sync::{Mutex, hold},
     time::{Time, nanos},
 };
@@ -51,9 +48,9 @@ use thiserror::Error;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Unlike in Guava, an `acquire` can be given up before its turn: drop the future of [`acquire_async`](Self::acquire_async).
-/// Where nobody acquired after it, the limiter is as if it had not been asked. Otherwise nothing comes back, since those who
-/// came later keep their times.
+/// Other than in Guava, an `acquire` that is given up before its turn gives everything back if nobody acquired after it: drop
+/// the future of [`acquire_async`](Self::acquire_async), and the limiter is as if it had not been asked. Those who acquired
+/// after it keep their turns, so then nothing comes back.
 pub struct RateLimiter<C = SystemClock> {
     clock: C,
     birth: Time,
@@ -72,11 +69,11 @@ enum Shape {
 
 struct State {
     smooth: Smooth,
+    /// How often the rate was set.
+    changes: u64,
     words: Words,
     /// The latest microsecond anybody asked at: an earlier time counts as that one.
     latest: u64,
-    /// How many have taken permits and did not give them back.
-    bookings: u64,
 }
 
 /// More nanoseconds than any wait has, so that there always is a turn.
@@ -138,7 +135,7 @@ impl From<SmoothWarmingUp> for RateLimiter {
 impl<C: Clock> RateLimiter<C> {
     fn new(shape: Shape, smooth: Smooth, clock: C) -> Self {
         // Written out, since a change of rate treats a state never used as any other.
-        let state = State { smooth, words: smooth.born(), latest: 0, bookings: 0 };
+        let state = State { smooth, changes: 0, words: smooth.born(), latest: 0 };
         Self { birth: clock.now(), clock, shape, state: Mutex::new(state) }
     }
 
@@ -190,7 +187,7 @@ impl<C: Clock> RateLimiter<C> {
         Ok(self.book(some(permits)?, nanos(timeout)).map(Turn::block).is_some())
     }
 
-    /// As [`acquire_n`](Self::acquire_n), for a task. Permits are taken when it is first polled. Dropped before its turn it
+    /// As [`acquire_n`](Self::acquire_n), for a task. Permits are taken when it is first polled; dropped before its turn it
     /// gives them back, if nobody acquired after it.
     ///
     /// By the system's clock a task can sleep with the feature `tokio`.
@@ -207,7 +204,7 @@ impl<C: Clock> RateLimiter<C> {
         }
     }
 
-    /// As [`try_acquire_n_for`](Self::try_acquire_n_for), for a task. Permits are taken when it is first polled. Dropped
+    /// As [`try_acquire_n_for`](Self::try_acquire_n_for), for a task. Permits are taken when it is first polled; dropped
     /// before its turn it gives them back, if nobody acquired after it.
     ///
     /// # Errors
@@ -236,6 +233,7 @@ impl<C: Clock> RateLimiter<C> {
         let (_, at) = self.moment(&mut state);
         state.words = smooth.convert(&state.smooth, state.words, at);
         state.smooth = smooth;
+        state.changes += 1;
         Ok(())
     }
 
@@ -267,11 +265,10 @@ impl<C: Clock> RateLimiter<C> {
             Verdict::Wait(nanos) => Duration::from_nanos(nanos),
             _ => return None,
         };
-        let taken = state.smooth.taken(state.words, at, answer.next);
-        state.words = answer.next;
-        state.bookings += 1;
-        let (smooth, booking) = (state.smooth, state.bookings);
-        Some(Turn { limiter: self, wait, until: now + wait, smooth, taken, booking, has_come: false })
+        let before = std::mem::replace(&mut state.words, answer.next);
+        let (smooth, changes, after) = (state.smooth, state.changes, state.words);
+        let until = now + wait;
+        Some(Turn { limiter: self, wait, until, smooth, changes, before, after, has_come: false })
     }
 
     /// Now in whole microseconds since birth: on the clock, and as the limiter counts it.
@@ -289,17 +286,17 @@ impl<C> fmt::Debug for RateLimiter<C> {
     }
 }
 
-/// Permits taken by somebody whose turn has yet to come. Dropped before that, as a future or by a panic, it gives back what it
-/// took if nobody took any after it. Else those keep their times, and what came back in front of them could be used twice.
+/// Permits taken for a turn that has yet to come. Dropped before that, as a future or by a panic, it gives them back, unless
+/// others were taken after it: those keep their turns, and a part that came back could be followed by a charge of any size.
 struct Turn<'a, C: Clock> {
     limiter: &'a RateLimiter<C>,
     wait: Duration,
     until: Time,
-    /// The numbers that `taken` is in.
+    /// The numbers that `before` and `after` are in.
     smooth: Smooth,
-    taken: Taken,
-    /// Its number among the bookings.
-    booking: u64,
+    changes: u64,
+    before: Words,
+    after: Words,
     has_come: bool,
 }
 
@@ -337,13 +334,15 @@ impl<C: Clock> Drop for Turn<'_, C> {
             return;
         }
         let mut state = hold(&self.limiter.state);
-        if state.bookings != self.booking {
-            return;
-        }
-        state.bookings -= 1;
         let (_, at) = self.limiter.moment(&mut state);
-        let taken = state.smooth.convert_taken(self.smooth.max(), self.taken);
-        state.words = state.smooth.give_back(state.words, at, taken);
+        // Before its turn comes the state changes by charges only, so what it left behind is still there if it was the last.
+        let convert = |words| match state.changes == self.changes {
+            true => words,
+            false => state.smooth.convert(&self.smooth, words, at),
+        };
+        if state.words == convert(self.after) {
+            state.words = convert(self.before);
+        }
     }
 }
 

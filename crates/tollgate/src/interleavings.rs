@@ -1,4 +1,4 @@
-//! Interleavings of two threads, explored by loom: the word, the slot, the set, the numbers, the line, the permit. A thread is interrupted as often as
+//! Interleavings of two threads, explored by loom: the word, the slot, the set, the numbers, the queue, the permit. A thread is interrupted as often as
 //! `LOOM_MAX_PREEMPTIONS` says.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p tollgate --lib interleavings`
@@ -214,7 +214,7 @@ fn the_permit_is_had_by_one_at_a_time() {
     });
 }
 
-/// The first in line gives up while the slot is given back: the next one has it.
+/// The first in a queue gives up while the slot is given back: the next one has it.
 #[test]
 fn the_line_goes_on_when_its_first_gives_up() {
     explore(|| {
@@ -288,7 +288,7 @@ fn the_turn_passes_to_the_next_when_the_first_gives_up() {
     });
 }
 
-/// A check looks at a line that forms and ends: it does not overtake, and nobody waits for anybody for ever.
+/// A check looks at a queue that forms and ends: it does not overtake, and nobody waits for anybody for ever.
 #[test]
 fn the_line_and_a_check_do_not_hold_each_other_up() {
     explore(|| {

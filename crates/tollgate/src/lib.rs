@@ -17,7 +17,7 @@
 //! - A [`MemoryStore`] holds several limits and decides a set of [`Charge`]s over them at once: all or none.
 //! - A [`RateLimiter`] has the shape of Guava's: permits a second, `acquire`, `set_rate`.
 //! - A [`Status`] says how a charge stands: its [`Decision`], what remains, when to retry.
-//! - [`wait`](Limiter::wait) sleeps until it is one's turn, [`reserve`](Limiter::reserve) books one that can be cancelled,
+//! - [`wait`](Limiter::wait) waits in the queue of a bucket, [`reserve`](Limiter::reserve) charges for a time that it keeps,
 //!   [`enter`](Limiter::enter) holds a [`Permit`] of a concurrency limit. Tasks need the feature `tokio`, threads do not.
 //! - Time comes from a [`Clock`]; a [`ManualClock`] moves when told to, and wakes whoever sleeps by it.
 

@@ -9,7 +9,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 
 impl<C: Clock + Send + Sync> KeyedLimiter<C> {
-    /// Waits for one unit of `key`, first come, first served. Await it, or call [`blocking`](Wait::blocking).
+    /// Waits for one unit of `key` in its queue, first in, first out. Await it, or call [`blocking`](Wait::blocking).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -40,8 +40,8 @@ impl<C: Clock + Send + Sync> KeyedLimiter<C> {
     /// Books `cost` units of `key`, to be used when the reservation is due, within `up_to`.
     ///
     /// # Errors
-    /// Where the turn would come later, or never; nothing is charged then. A limit that cannot book (a window, a log, a
-    /// counter, slots) refuses where it has no room now.
+    /// Where the turn would come later, or never, or others wait in the queue; nothing is charged then. A limit that cannot book
+    /// (a window, a log, a counter, slots) refuses where it has no room now.
     pub fn reserve<'k>(
         &self,
         key: impl Into<Key<'k>>,
@@ -80,16 +80,18 @@ impl<C: Clock + Send + Sync, G> Wait<'_, KeyedLimiter<C>, G> {
 }
 
 impl<C: Clock + Send + Sync> Reservation<'_, KeyedLimiter<C>> {
-    /// Gives the turn back, unless it is due: then what was charged is spent (see [`settle`](Self::settle)), and only slots come
-    /// back. Returns how many units came back: what later turns stand on does not, so of the cost so much less as was charged
-    /// after it.
+    /// Cancels the reservation and returns how many units came back: its cost, less what was charged after it. Reservations made
+    /// later keep their times, so units that they depend on do not come back. Of a smooth limit everything comes back if
+    /// nothing was charged after it, otherwise nothing.
+    ///
+    /// Once it is due, what was charged is spent (see [`settle`](Self::settle)), and only slots come back.
     pub fn cancel(self) -> u32 {
         self.cancel_each().first().copied().unwrap_or(0)
     }
 
-    /// Pays what it really cost: what was booked above that comes back, what is missing becomes debt that later turns wait
-    /// for. Zero gives everything back, also once it is due: for work that failed. Returns how many units came back; before
-    /// the turn is due, at most as many as by cancelling.
+    /// Pays what it really cost and returns how many units came back: what was charged above that comes back, what is missing
+    /// becomes debt that later turns wait for. Zero gives everything back, also once it is due: for work that failed. Before
+    /// it is due, at most as many come back as by cancelling.
     pub fn settle(self, actual: u32) -> u32 {
         self.settle_each(&[actual]).first().copied().unwrap_or(0)
     }

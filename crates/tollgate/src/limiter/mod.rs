@@ -49,7 +49,7 @@ pub struct Limiter<C = SystemClock> {
     numbers: Numbers,
     hot: Hot,
     /// Whether the word stays locked, because not it alone decides: the state is not one word, or there is a grant, a ban or
-    /// a line. Changed under the mutex.
+    /// a queue. Changed under the mutex.
     parked: AtomicBool,
     rest: Mutex<Rest>,
     /// Counts resets and changes: what was taken before one is not given back after it.

@@ -75,6 +75,23 @@ impl Bucket {
         Answer { status, next: to_words(next_due) }
     }
 
+    /// As [`ask`](Self::ask), for a charge that came due within the last nanosecond: it is made at its exact place on the credit
+    /// line. `None` where it came due before that, or is not due.
+    pub(crate) fn ask_just_due(&self, words: Words, ask: &Ask) -> Option<Answer> {
+        if ask.cost == 0 || ask.cost > self.capacity || ask.at.since_birth == 0 {
+            return None;
+        }
+        let before = self.line(ask.at) - u128::from(self.earn);
+        let next = self.due(words, before) + self.credits(ask.cost);
+        let level = next - before;
+        let over = level.saturating_sub(self.credits(self.free));
+        if over == 0 || over > u128::from(self.earn) || level > self.deepest {
+            return None;
+        }
+        let next = to_words(next.min(LAST_DUE));
+        Some(Answer { status: self.ask(next, &Ask { cost: 0, ..*ask }).status, next })
+    }
+
     fn verdict(&self, level: u128, ask: &Ask) -> Verdict {
         if ask.cost == 0 {
             return Verdict::Allow;

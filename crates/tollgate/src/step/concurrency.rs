@@ -95,7 +95,7 @@ impl Concurrency {
         Ok(Self { limit: nonzero(limit, "limit")?, max_hold: span(max_hold, "max_hold")?, queue: 0 })
     }
 
-    /// Lets so many wait in line for a slot. Without it nobody waits: a full limit refuses at once.
+    /// Lets so many wait in the queue for a slot. Without it nobody waits: a full limit refuses at once.
     #[must_use]
     pub const fn with_queue(self, queue: u32) -> Self {
         Self { queue, ..self }

@@ -25,11 +25,7 @@ pub(crate) mod taken;
 pub(crate) mod token_bucket;
 pub(crate) mod turns;
 
-use crate::{
-    decision::{Status, Verdict},
-    limit::Limit,
-    time::Time,
-};
+use crate::{decision::Status, limit::Limit, time::Time};
 use bucket::{Bucket, Overbooks};
 use concurrency::{Concurrency, Holders, PermitId};
 use events::{Events, Log};
@@ -49,11 +45,6 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// A nanosecond earlier.
-    const fn just_before(self) -> Self {
-        Self { since_birth: self.since_birth.saturating_sub(1), unix: self.unix.saturating_sub(1) }
-    }
-
     /// A wall that stands past the end of a clock's line keeps every step's sums within 64 bits.
     pub(crate) fn new(since_birth: u64, unix: u64) -> Self {
         Self { since_birth, unix: unix.min(Time::END.as_nanos()) }
@@ -196,16 +187,11 @@ impl Step {
             return self.ask(state, ask);
         }
         let now = Ask { up_to: Some(0), ..*ask };
-        if !matches!(self, Self::Bucket(..)) {
-            return self.ask(state, &now);
-        }
-        let just_before = Ask { at: ask.at.just_before(), up_to: Some(1), ..*ask };
-        let answer = self.ask(state, &just_before);
-        if ask.at == just_before.at || !matches!(answer.status.in_nanos(), Verdict::Wait(_)) {
-            return self.ask(state, &now);
-        }
-        let charged = State::Words(answer.next);
-        Answer { status: self.ask(&charged, &Ask { cost: 0, ..now }).status, ..answer }
+        let just_due = match (self, state) {
+            (Self::Bucket(_, it), State::Words(words)) => it.ask_just_due(*words, &now),
+            _ => None,
+        };
+        just_due.unwrap_or_else(|| self.ask(state, &now))
     }
 
     /// As [`ask`](Self::ask), for steps whose state is words.

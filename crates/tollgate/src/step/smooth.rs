@@ -89,11 +89,6 @@ impl Smooth {
         Self { stable, max, initial: max, cool: warmup / max, warm, fractions }
     }
 
-    /// How many permits can be stored.
-    pub(crate) const fn max(&self) -> f64 {
-        self.max
-    }
-
     /// As it is at birth, written out: a key never used that changes its numbers as any other does.
     pub(crate) fn born(&self) -> Words {
         write(self.read([0, 0]))
@@ -320,9 +315,9 @@ mod tests {
                 let mut words = from.born();
                 for at in [0, 5_000, 1_000_000_000].map(|nanos| Moment::new(nanos, 0)) {
                     let after = from.ask(words, &Ask { at, cost: 7, up_to: Some(u64::MAX) }).next;
-                    let taken = to.convert_taken(from.max, from.taken(words, at, after));
+                    let back = from.give_back(after, at, from.taken(words, at, after));
                     let converted = to.convert(&from, after, at);
-                    for words in [after, converted, to.give_back(converted, at, taken)] {
+                    for words in [after, back, converted, to.convert(&from, back, at)] {
                         assert!(!f64::from_bits(words[1]).is_nan(), "{from:?} to {to:?} at {at:?}");
                     }
                     words = after;

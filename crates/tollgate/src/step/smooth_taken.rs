@@ -108,18 +108,6 @@ impl Smooth {
         let really = self.spend(before, actual);
         Taken { micros: after.next.saturating_sub(really.next), permits: really.permits - after.permits }
     }
-
-    /// What a charge took when `from` permits could be stored, in these numbers: time stands and permits keep their fraction,
-    /// as they do when a state is converted.
-    pub(crate) fn convert_taken(&self, from: f64, taken: Taken) -> Taken {
-        if self.max == from {
-            // Not even rounded.
-            return taken;
-        }
-        // Where either is endless or nothing, what is stored was set anew and is nobody's.
-        let scaled = taken.permits * self.max / from;
-        Taken { permits: if scaled.is_finite() { scaled } else { 0.0 }, ..taken }
-    }
 }
 
 #[cfg(test)]
@@ -209,16 +197,5 @@ mod tests {
         assert_eq!(taken, Taken { micros: 1_000_000, permits: 3.0 }, "three stored and five fresh ones");
         let back = smooth.read(smooth.give_back(words, at(600_000), taken));
         assert_eq!((back.next, back.permits), (600_000, 3.0));
-    }
-
-    #[test]
-    fn what_was_taken_keeps_its_fraction_when_numbers_change() {
-        let (old, new) = (Smooth::bursty(100.0, 1.0, 0.0), Smooth::bursty(10.0, 1.0, 0.0));
-        let taken = Taken { micros: 7, permits: 30.0 };
-        assert_eq!(new.convert_taken(old.max, taken), Taken { micros: 7, permits: 3.0 });
-
-        let third = Taken { micros: 0, permits: 0.93872 };
-        let odd = Smooth::warming_up(5.0, 5_039_134.0, 3.0);
-        assert_eq!(odd.convert_taken(odd.max, third), third, "to the bit");
     }
 }

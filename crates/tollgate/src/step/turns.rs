@@ -35,7 +35,7 @@ impl Turns {
         matches!(self, Self::Slots { .. })
     }
 
-    /// How many may stand in line, where that is bounded.
+    /// How many may wait, where that is bounded.
     pub(crate) const fn queue(self) -> Option<u32> {
         match self {
             Self::Slots { queue, .. } => Some(queue),

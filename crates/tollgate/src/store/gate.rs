@@ -27,7 +27,8 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 
 impl<C: Clock + Send + Sync> MemoryStore<C> {
-    /// Waits until all charges can be made, and makes them: all or none. Await it, or call [`blocking`](Wait::blocking).
+    /// Waits until all charges can be made, and makes them at that instant: all or none. Before that nothing is charged and no
+    /// slot is held. Await it, or call [`blocking`](Wait::blocking).
     ///
     /// Each charge may say how long it may wait at most ([`Charge::up_to`]); the wait itself may as well. Slots of a
     /// concurrency limit are waited for and not held: that is [`enter`](Self::enter).
@@ -76,7 +77,8 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
     /// Books all charges, to be used when the reservation is due, within `up_to`; or none of them.
     ///
     /// # Errors
-    /// Where the turn would come later, or never; where the store does not know one of the limits.
+    /// Where the turn would come later, or never, or others wait at one of the buckets; where the store does not know one of the
+    /// limits.
     pub fn reserve(
         &self,
         charges: &[Charge<'_>],
@@ -350,9 +352,11 @@ impl<C: Clock + Send + Sync> WaitAt for MemoryStore<C> {
 }
 
 impl<C: Clock + Send + Sync> Reservation<'_, MemoryStore<C>> {
-    /// Gives the turn back, unless it is due: then what was charged is spent (see `settle_each`), and only slots come back.
-    /// Returns how many units of each charge came back, in their order; charges on one bucket count at the first of them.
-    /// What later turns at a bucket stand on does not come back: of the cost so much less as was charged there after it.
+    /// Cancels the reservation and returns how many units of each charge came back, in their order; charges on one bucket count
+    /// at the first of them. At each bucket that is the cost, less what was charged there after it: reservations made later
+    /// keep their times. Of a smooth limit everything comes back if nothing was charged after it, otherwise nothing.
+    ///
+    /// Once it is due, what was charged is spent (see `settle_each`), and only slots come back.
     pub fn cancel(self) -> Vec<u32> {
         self.cancel_each()
     }

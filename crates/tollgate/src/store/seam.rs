@@ -93,8 +93,8 @@ pub trait Enter: Store {
     /// What somebody holds who is in.
     type Permit: Held;
 
-    /// Decides a set as [`check`](Store::check) does, sleeps until its turn where that comes later, and holds its slots until
-    /// the permit is dropped. Dropped before, it gives its turn back.
+    /// Waits for a set in the queues of its buckets, charges all of it when it is released, and holds its slots until the permit
+    /// is dropped. Dropped before the release, it leaves the queue and is not charged.
     ///
     /// As for a check, a charge that does not say how long it may wait does not, except for the pace of a leaky bucket's delay.
     fn enter(self: &Arc<Self>, charges: &[Charge<'_, Self::Limit>]) -> impl Answer<Entered<Self::Permit>>;

@@ -2,7 +2,7 @@
 //!
 //! The same protocol as [`set`](super::set): find every slot, lock in address order, look again, ask, commit all or none. But
 //! the asking is in one word, and nothing is allocated except the answer. Whatever does not fit (a key to enter, charges on one
-//! bucket, a grant, a ban, a line, other states) is not decided here.
+//! bucket, a grant, a ban, a queue, other states) is not decided here.
 
 use super::{
     entry::Entry,

@@ -26,8 +26,9 @@ use std::{
 
 /// A turn that is waited for: await it, or [block](Self::blocking) on it.
 ///
-/// Nothing happens before the first poll, which is when its place among the others is taken. Dropped before its turn is due
-/// it leaves the limit as if it had never come.
+/// Nothing happens before the first poll, which takes its place in the queue. Charges are made when it is released. Dropped
+/// before that it leaves the queue, those behind it move up, and the limit is as if it had never come. Once released, its
+/// turn is used up, whether it is polled or not.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,8 +71,8 @@ impl<'a, T: WaitAt, G> Wait<'a, T, G> {
         }
     }
 
-    /// Waits this long at most. Where the turn would come later it is refused at once. Without this it waits for as long as
-    /// it takes.
+    /// Waits this long at most. Where the turn would come later it is refused on arrival, judged by the queue ahead. Without
+    /// this it waits for as long as it takes.
     pub const fn up_to(mut self, up_to: Duration) -> Self {
         if let Ok(turn) = &mut self.turn {
             turn.up_to = Some(up_to);
@@ -108,7 +109,8 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
         }
     }
 
-    /// By the shortest way, if there is room and nobody waits.
+    /// By the shortest way, if there is room and nobody waits. What it gives is large: called, it would be moved twice.
+    #[inline(always)]
     fn try_at_once(&mut self) -> Option<G> {
         let Ok(turn) = &mut self.turn else { return None };
         if !std::mem::take(&mut self.is_fresh) {

@@ -31,13 +31,13 @@ impl Passed {
         Self { statuses: Few::One(status), permit: status.permit, waited: Duration::ZERO }
     }
 
-    /// How every charge stood when it was made, in the order they were given; one, unless it was a set. A turn that was
-    /// booked was charged when it was booked, not when it came.
+    /// How every charge stood when it was made, at the release, in the order they were given; one, unless it was a set. With a
+    /// leaky bucket's delay it was made before the delay.
     pub fn statuses(&self) -> &[Status] {
         &self.statuses
     }
 
-    /// How long it waited.
+    /// How long it waited, from its arrival to the instant of its release. The task may have been woken a little later.
     #[must_use]
     pub const fn waited(&self) -> Duration {
         self.waited

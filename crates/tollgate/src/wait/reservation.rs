@@ -1,4 +1,4 @@
-//! A booked turn.
+//! A charge made now for a time to come, which it keeps.
 
 use super::{
     gate::{self, Asked, At, Booked, Timing, WaitAt},
@@ -20,10 +20,10 @@ use crate::{
 };
 use std::{fmt, time::Duration};
 
-/// A turn that is booked and paid for, and may lie ahead.
+/// A turn that is charged for and may lie ahead. It keeps its time.
 ///
-/// Until it is due it can be cancelled, and dropping it does so. Turns that were booked after it keep their times: its cost
-/// comes back, less what was charged after it. Once it is due it is spent. [`keep`](Self::keep) it to be rid of that.
+/// Until it is due it can be cancelled, and dropping it does so. Reservations made after it keep their times: its cost comes
+/// back, less what was charged after it. Once it is due it is spent. [`keep`](Self::keep) lets it stand in any case.
 ///
 /// ```
 /// use std::time::Duration;

@@ -32,9 +32,16 @@ enum Stage {
     Fresh,
     /// In a queue, which has its order meanwhile.
     Queued(Ticket),
-    /// Charged, and delayed by a limit's pace; slots that it holds already are renewed then.
-    Delayed(Booked, Option<Time>),
+    /// Charged, and delayed by a limit's pace. In a box, so that those in a queue are smaller.
+    Delayed(Box<Delayed>),
     Over,
+}
+
+#[derive(Debug)]
+struct Delayed {
+    booked: Booked,
+    /// When slots that it holds already are renewed.
+    renews_at: Option<Time>,
 }
 
 /// What a waiter does next.
@@ -89,16 +96,14 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         let now = self.gate().now();
         let began = *self.began.get_or_insert(now);
         if let Some(booked) = self.try_without_queue(now, began) {
-            self.delay(booked);
-            return None;
+            return self.go(booked);
         }
         let order = std::mem::take(&mut self.order);
         let gate = self.at.gate();
         match gate.queues().arrive(gate, order, began, self.up_to, waker.clone()) {
             ArrivalOutcome::Granted(order, booked) => {
                 self.order = order;
-                self.delay(booked);
-                None
+                self.go(booked)
             }
             ArrivalOutcome::Ended(ending) => Some(self.stop(ending)),
             ArrivalOutcome::Waits(ticket, until) => {
@@ -126,8 +131,7 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         match gate.queues().poll(gate, ticket, waker.clone()) {
             PollOutcome::Released(order, booked) => {
                 self.order = order;
-                self.delay(booked);
-                None
+                self.go(booked)
             }
             PollOutcome::Ended(ending) => Some(self.stop(ending)),
             PollOutcome::Waits(until) => Some(Next::Sleep(until)),
@@ -135,17 +139,21 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     }
 
     /// Charged: it goes, once its pace lets it.
-    fn delay(&mut self, booked: Booked) {
+    fn go(&mut self, booked: Booked) -> Option<Next<'a, T>> {
         let (gate, now) = (self.at.gate(), self.at.gate().now());
-        // One that goes at once has its slots from when it was charged.
-        let is_delayed = booked.due > now;
-        let renews_at = is_delayed.then(|| gate::renews_at(gate, &self.order.tolls, &booked, now)).flatten();
-        self.stage = Stage::Delayed(booked, renews_at);
+        if booked.due <= now {
+            self.stage = Stage::Over;
+            return Some(self.take(booked, now));
+        }
+        let renews_at = gate::renews_at(gate, &self.order.tolls, &booked, now);
+        self.stage = Stage::Delayed(Box::new(Delayed { booked, renews_at }));
+        None
     }
 
     fn await_pace(&mut self) -> Option<Next<'a, T>> {
         let gate = self.at.gate();
-        let Stage::Delayed(booked, renews_at) = &mut self.stage else { return None };
+        let Stage::Delayed(delayed) = &mut self.stage else { return None };
+        let Delayed { booked, renews_at } = &mut **delayed;
         let now = gate.now();
         let is_due = booked.due <= now;
         if let Some(at) = *renews_at
@@ -164,24 +172,19 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
             *renews_at = gate::renews_at(gate, &self.order.tolls, booked, now);
         }
         if is_due {
-            let waited = booked.due - self.began.unwrap_or(now);
-            return self.take().map(|turn| Next::Go(turn, waited));
+            let Stage::Delayed(delayed) = std::mem::replace(&mut self.stage, Stage::Over) else {
+                return None;
+            };
+            return Some(self.take(delayed.booked, now));
         }
         Some(Next::Sleep([Some(booked.due), *renews_at].into_iter().flatten().min()))
     }
 
     /// The turn that it has, to be used.
-    fn take(&mut self) -> Option<Reservation<'a, T>> {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Delayed(booked, _) => {
-                let order = std::mem::take(&mut self.order);
-                Some(Reservation::new(self.at.clone(), order, booked))
-            }
-            other => {
-                self.stage = other;
-                None
-            }
-        }
+    fn take(&mut self, booked: Booked, now: Time) -> Next<'a, T> {
+        let waited = booked.due - self.began.unwrap_or(now);
+        let order = std::mem::take(&mut self.order);
+        Next::Go(Reservation::new(self.at.clone(), order, booked), waited)
     }
 
     fn refuse_lost(&mut self) -> Next<'a, T> {
@@ -204,9 +207,9 @@ impl<T: WaitAt> Drop for WaiterHandle<'_, T> {
         match &self.stage {
             Stage::Fresh | Stage::Over => {}
             Stage::Queued(ticket) => self.gate().queues().leave(self.gate(), *ticket),
-            Stage::Delayed(booked, _) => {
+            Stage::Delayed(delayed) => {
                 let (gate, tolls) = (self.gate(), &self.order.tolls);
-                gate::release_slots(gate, tolls, booked);
+                gate::release_slots(gate, tolls, &delayed.booked);
             }
         }
     }

@@ -2,9 +2,10 @@
 //! refused.
 
 use super::{
-    ArrivalOutcome, PollOutcome, QueueId, Serving, SetForecast,
-    queue::{EXACT_UP_TO, Ticket, WaitQueue},
+    ArrivalOutcome, PollOutcome, QueueId, Queues, Serving, SetForecast,
+    queue::{EXACT_UP_TO, WaitQueue},
     waiter::{Alarm, Waiter, WaiterState},
+    waiters::Ticket,
 };
 use crate::{
     decision::Verdict,
@@ -17,7 +18,7 @@ use crate::{
         refused::{Ending, Reason, Refused},
     },
 };
-use std::{collections::HashMap, task::Waker, time::Duration};
+use std::{task::Waker, time::Duration};
 
 impl Serving<'_> {
     pub(super) fn arrive(
@@ -29,8 +30,7 @@ impl Serving<'_> {
     ) -> ArrivalOutcome {
         let now = self.gate.now().max(began);
         self.serve(now);
-        self.inner.arrivals += 1;
-        let ticket = self.inner.arrivals;
+        let ticket = self.inner.waiters.next_ticket();
         let waiter = Waiter {
             order,
             began,
@@ -108,7 +108,7 @@ impl Serving<'_> {
     /// Whether somebody is let in at a toll's queue, at its end; comes with the toll, and when its turn is expected.
     pub(super) fn admit(
         gate: &dyn Gate,
-        queues: &mut HashMap<QueueId, WaitQueue>,
+        queues: &mut Queues,
         waiter: &Waiter,
         toll: usize,
         now: Time,
@@ -124,7 +124,10 @@ impl Serving<'_> {
                 Err(Ending::Refused(Refused::new(reason, &waiter.order, toll, gate.peek(&waiter.order))))
             }
             (Turns::Slots { .. }, _) => Ok((toll, None)),
-            (_, None) => Ok((toll, queue.hint_last(units, now, look))),
+            (_, None) => {
+                queue.foresee(now, look);
+                Ok((toll, None))
+            }
             (_, Some(by)) => match queue.expected_last(units, now, look).map(|goes| goes.start) {
                 Some(start) if start > by => Err(waiter.refused(toll, Ok(start), gate.peek(&waiter.order))),
                 expected => Ok((toll, expected)),
@@ -175,11 +178,13 @@ impl Serving<'_> {
         let others = waiter.stands_at.iter().copied().filter(|other| *other != toll);
         waiter.stands_at = others.chain([toll]).collect();
         let queue = self.inner.queues.entry(id).or_default();
-        if queue.is_empty() || self.gate.turns(&waiter.order.tolls[toll].bucket).is_slots() {
+        if queue.is_empty() {
+            queue.begin();
+        } else if self.gate.turns(&waiter.order.tolls[toll].bucket).is_slots() {
             queue.forget_forecast();
         }
         let head = queue.head();
-        queue.insert(ticket, units, now);
+        waiter.expected = queue.insert(ticket, units, now).or(waiter.expected);
         if queue.head() != head {
             self.look_again(id, now);
         }

@@ -21,10 +21,13 @@
 //! it no longer is.
 
 mod arriving;
+mod fifo;
+mod ids;
 mod polling;
 mod queue;
 mod releasing;
 mod waiter;
+mod waiters;
 
 use super::{
     forecast::{Goes, SetForecast, View},
@@ -36,14 +39,15 @@ use crate::{
     sync::{AtomicU64, Mutex, Ordering, hold},
     time::Time,
 };
-pub(crate) use queue::Ticket;
+use ids::IdHashing;
 use queue::WaitQueue;
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     task::Waker,
     time::Duration,
 };
-use waiter::Waiter;
+pub(crate) use waiters::Ticket;
+use waiters::{Shrunk, Waiters};
 
 /// Names a bucket's queue.
 pub(crate) type QueueId = [u64; 2];
@@ -57,11 +61,12 @@ pub struct WaitQueues {
     count: AtomicU64,
 }
 
+type Queues = HashMap<QueueId, WaitQueue, IdHashing>;
+
 #[derive(Default)]
 struct Inner {
-    arrivals: Ticket,
-    waiters: HashMap<Ticket, Waiter>,
-    queues: HashMap<QueueId, WaitQueue>,
+    waiters: Waiters,
+    queues: Queues,
     /// When each head is looked at again.
     agenda: BTreeSet<(Time, QueueId)>,
     /// Slots that were handed over and are not fetched yet.
@@ -96,22 +101,41 @@ pub(in crate::wait) enum PollOutcome {
 /// Wakers to be called, and whatever has a destructor of somebody else's, once no lock is held: either may come back here.
 #[derive(Default)]
 struct DeferredWakes {
-    wake: Vec<Waker>,
-    gone: Vec<Waker>,
+    wake: Wakers,
+    gone: Wakers,
 }
 
 impl DeferredWakes {
     fn run(self) {
-        self.wake.into_iter().for_each(Waker::wake);
+        self.wake.first.into_iter().chain(self.wake.more).for_each(Waker::wake);
+    }
+}
+
+/// Wakers, of which there is nearly always one at most.
+#[derive(Default)]
+struct Wakers {
+    first: Option<Waker>,
+    more: Vec<Waker>,
+}
+
+impl Wakers {
+    fn push(&mut self, waker: Waker) {
+        match self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.more.push(waker),
+        }
+    }
+}
+
+impl Extend<Waker> for Wakers {
+    fn extend<I: IntoIterator<Item = Waker>>(&mut self, wakers: I) {
+        wakers.into_iter().for_each(|waker| self.push(waker));
     }
 }
 
 /// How long slots may be left with a waiter that does not fetch them; and how long after a head that was woken to look at
 /// the time the next one does.
 const GRACE: Duration = Duration::from_millis(100);
-
-/// Room for so many waiters is kept when nobody waits.
-const KEPT: usize = 64;
 
 impl WaitQueues {
     /// Whether anybody waits.
@@ -206,8 +230,7 @@ impl WaitQueues {
         let mut inner = hold(&self.inner);
         let result = act(&mut Serving { inner: &mut inner, count: &self.count, gate, now: Time::ZERO });
         let effects = std::mem::take(&mut inner.effects);
-        if inner.waiters.is_empty() && inner.waiters.capacity() > KEPT {
-            inner.waiters = HashMap::new();
+        if inner.waiters.shrink() == Shrunk::Yes {
             inner.queues.shrink_to_fit();
         }
         drop(inner);

@@ -5,9 +5,9 @@
 
 use super::{
     BucketChange, GRACE, Inner, PollOutcome, QueueId, Serving,
-    queue::Ticket,
     releasing::Leaving,
     waiter::{Alarm, WaiterState},
+    waiters::Ticket,
 };
 use crate::{step::turns::Turns, time::Time, wait::gate};
 use std::task::Waker;
@@ -144,17 +144,19 @@ impl Serving<'_> {
             let Some(queue) = self.inner.queues.get(&waiter.order.queue(*toll)) else { continue };
             let is_head = queue.head() == Some(ticket);
             // Those in front may not be polled any more; or this is the next one, see `plan`.
-            let mut ahead = queue.tickets().take_while(|ahead| *ahead != ticket).enumerate();
-            let is_near = ahead.all(|(place, ahead)| place == 0 || self.is_told(ahead));
+            let is_near = || {
+                let mut ahead = queue.tickets().take_while(|ahead| *ahead != ticket).enumerate();
+                ahead.all(|(place, ahead)| place == 0 || self.is_told(ahead))
+            };
             let bucket = &waiter.order.tolls[*toll].bucket;
             let looks_at = queue.looks_at.filter(|_| is_head);
             // Later than expected, it looks ever more rarely.
             let later = || now + GRACE.max((now - waiter.began) / 4);
             let own = match self.gate.turns(bucket) {
                 _ if looks_at.is_some() => None,
-                Turns::Slots { .. } if is_near => queue.looks_at.map(|at| at + GRACE),
+                Turns::Slots { .. } if is_near() => queue.looks_at.map(|at| at + GRACE),
                 Turns::Slots { max_hold, .. } => Some(later().max(now + max_hold)),
-                _ if is_near && queue.has_moved_up() => {
+                _ if queue.has_moved_up() && is_near() => {
                     let mut turns = queue.turns(now, || self.gate.look(bucket));
                     turns.find(|(of, _)| *of == ticket).and_then(|(_, turn)| turn)
                 }

@@ -4,14 +4,12 @@
 //! and kept up to date by every arrival at the end. It decides who is told on arrival that waiting would be in vain, and is
 //! made anew for that where somebody gave up; as a hint for a timer it may be late.
 
+use super::{fifo::Fifo, waiters::Ticket};
 use crate::{
     time::Time,
     wait::forecast::{Goes, View},
 };
-use std::{collections::BTreeMap, time::Duration};
-
-/// The order of arrival, counted over all queues of a limiter or a store.
-pub(crate) type Ticket = u64;
+use std::time::Duration;
 
 /// Up to so many waiters a forecast is exact for every arrival. In longer queues one is made anew at most once in this much
 /// time for every waiter, so that a flood of those who come and give up does not keep a processor busy.
@@ -20,8 +18,7 @@ const PAUSE: Duration = Duration::from_micros(10);
 
 #[derive(Default)]
 pub(super) struct WaitQueue {
-    /// What each waiter costs here.
-    waiting: BTreeMap<Ticket, u32>,
+    waiting: Fifo,
     /// When its head is looked at again, which is in the agenda.
     pub(super) looks_at: Option<Time>,
     forecast: Option<Forecast>,
@@ -38,12 +35,12 @@ struct Forecast {
 
 impl WaitQueue {
     pub(super) fn head(&self) -> Option<Ticket> {
-        self.waiting.first_key_value().map(|(ticket, _)| *ticket)
+        self.waiting.first()
     }
 
     /// Everybody, in the order of arrival.
     pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
-        self.waiting.keys().copied()
+        self.waiting.iter().map(|(ticket, _)| ticket)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -54,23 +51,25 @@ impl WaitQueue {
         self.waiting.is_empty()
     }
 
-    /// Adds a waiter at the place of its arrival.
-    pub(super) fn insert(&mut self, ticket: Ticket, units: u32, now: Time) {
-        let is_last = self.waiting.last_key_value().is_none_or(|(last, _)| *last < ticket);
+    /// Adds a waiter at the place of its arrival. When its turn is expected, as far as that is known.
+    pub(super) fn insert(&mut self, ticket: Ticket, units: u32, now: Time) -> Option<Time> {
+        let is_last = self.waiting.is_last(ticket);
         self.waiting.insert(ticket, units);
-        if !is_last || self.forecast.as_mut().is_some_and(|it| it.view.serve(units, now).is_none()) {
+        let expected = self.forecast.as_mut().filter(|_| is_last).and_then(|it| it.view.serve(units, now));
+        if expected.is_none() {
             self.forecast = None;
         }
+        expected
     }
 
     /// Removes a waiter that was released, as was foreseen.
     pub(super) fn remove_released(&mut self, ticket: Ticket) {
-        self.waiting.remove(&ticket);
+        self.waiting.remove(ticket);
     }
 
     /// Removes a waiter that gave up, or went to another queue.
     pub(super) fn remove_unserved(&mut self, ticket: Ticket) {
-        let Some(units) = self.waiting.remove(&ticket) else { return };
+        let Some(units) = self.waiting.remove(ticket) else { return };
         self.has_moved_up = true;
         if let Some(forecast) = &mut self.forecast {
             forecast.view.refund(units);
@@ -81,6 +80,12 @@ impl WaitQueue {
     /// Whether some may go earlier than was expected when they came.
     pub(super) fn has_moved_up(&self) -> bool {
         self.has_moved_up
+    }
+
+    /// Nobody is in it: what was foreseen is of those who have left.
+    pub(super) fn begin(&mut self) {
+        self.forecast = None;
+        self.has_moved_up = false;
     }
 
     /// Something happened at the bucket that was not foreseen.
@@ -111,26 +116,19 @@ impl WaitQueue {
         if !self.forecast.as_ref().is_some_and(is_exact) {
             self.forecast = None;
             let mut view = look()?;
-            for units in self.waiting.values() {
-                view.serve(*units, now)?;
+            for (_, units) in self.waiting.iter() {
+                view.serve(units, now)?;
             }
             self.forecast = Some(Forecast { view, made: now, gave_up: false });
         }
         self.forecast.as_ref()?.view.goes(units, now)
     }
 
-    /// The same as far as is known: where somebody gave up it may be earlier.
-    pub(super) fn hint_last(
-        &mut self,
-        units: u32,
-        now: Time,
-        look: impl FnOnce() -> Option<View>,
-    ) -> Option<Time> {
-        match &self.forecast {
-            Some(forecast) => forecast.view.goes(units, now),
-            None => self.expected_last(units, now, look),
+    /// Sees to it that there is a forecast for somebody who comes last, though where somebody gave up it may be late.
+    pub(super) fn foresee(&mut self, now: Time, look: impl FnOnce() -> Option<View>) {
+        if self.forecast.is_none() && !self.is_empty() {
+            self.expected_last(0, now, look);
         }
-        .map(|goes| goes.start)
     }
 
     /// Everybody, in the order of arrival, and when they go.
@@ -142,7 +140,7 @@ impl WaitQueue {
         let mut view = look();
         self.waiting
             .iter()
-            .map(move |(ticket, units)| (*ticket, view.as_mut().and_then(|view| view.serve(*units, now))))
+            .map(move |(ticket, units)| (ticket, view.as_mut().and_then(|view| view.serve(units, now))))
     }
 
     /// Those who wait in vain: for whom `is_late` holds of when they would go, or who ask for more than the limit ever gives.
@@ -154,12 +152,12 @@ impl WaitQueue {
     ) -> Vec<(Ticket, Option<Time>)> {
         let mut out_of_time = Vec::new();
         let Some(mut view) = look() else { return out_of_time };
-        for (ticket, units) in &self.waiting {
-            let start = view.goes(*units, now).map(|goes| goes.start);
-            if start.is_none_or(|start| is_late(*ticket, start)) {
-                out_of_time.push((*ticket, start));
+        for (ticket, units) in self.waiting.iter() {
+            let start = view.goes(units, now).map(|goes| goes.start);
+            if start.is_none_or(|start| is_late(ticket, start)) {
+                out_of_time.push((ticket, start));
             } else {
-                view.serve(*units, now);
+                view.serve(units, now);
             }
         }
         out_of_time

@@ -2,8 +2,9 @@
 
 use super::{
     BucketChange, Claim, GRACE, Inner, QueueId, Serving,
-    queue::{Ticket, WaitQueue},
+    queue::WaitQueue,
     waiter::{Waiter, WaiterState},
+    waiters::Ticket,
 };
 use crate::{
     decision::{DecidedBy, Verdict},
@@ -237,6 +238,18 @@ impl Serving<'_> {
         self.unregister(order);
     }
 
+    /// When the head of a queue goes, where that is as it was foreseen on its arrival: nobody gave up, and its timer is set. Then
+    /// there is nothing to ask before. (A set asks, since it may have to go to another queue.)
+    fn foreseen(&self, id: QueueId) -> Option<Time> {
+        let queue = self.inner.queues.get(&id).filter(|queue| !queue.has_moved_up())?;
+        let head = self.inner.waiters.get(&queue.head()?)?;
+        let expected = head.expected.filter(|at| head.alarm.is_set_by(*at))?;
+        match &head.order.tolls {
+            Few::One(toll) if self.gate.turns(&toll.bucket) == Turns::Booked => Some(expected),
+            _ => None,
+        }
+    }
+
     /// Takes a waiter out of its queues, whose next ones are looked at.
     pub(super) fn step_out(&mut self, ticket: Ticket, at: Time, leaving: Leaving) {
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
@@ -244,14 +257,15 @@ impl Serving<'_> {
         for toll in &*stood_at {
             let id = self.inner.waiters[&ticket].order.queue(*toll);
             let Some(queue) = self.inner.queues.get_mut(&id) else { continue };
-            // The second looks after the head.
-            let was_near = queue.tickets().take(2).any(|near| near == ticket);
+            // The second looks after the head. Who is released is the head.
+            let was_near = leaving == Leaving::Released || queue.tickets().take(2).any(|near| near == ticket);
             match leaving {
                 Leaving::Released => queue.remove_released(ticket),
                 Leaving::Unserved => queue.remove_unserved(ticket),
             }
             if was_near {
-                self.look_again(id, at);
+                let next = (leaving == Leaving::Released).then(|| self.foreseen(id)).flatten();
+                self.look_again(id, next.map_or(at, |next| next.max(at)));
             }
         }
     }
