@@ -61,8 +61,10 @@ steps[3] = function()
     return min(then_even, EXACT - 1), stored
   end
 
+  -- At most thirty thousand years, which every answer can tell.
   local function idle_in(n, even, permits, now)
-    return max(even - now, 0) + ceil(max(n[4] - permits, 0) * n[6])
+    local idle = max(even - now, 0) + ceil(max(n[4] - permits, 0) * n[6])
+    return idle < 1e18 and idle or 1e18
   end
 
   local step = {}

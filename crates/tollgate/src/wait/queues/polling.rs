@@ -12,6 +12,9 @@ use super::{
 use crate::{step::turns::Turns, time::Time, wait::gate};
 use std::task::Waker;
 
+/// So many at the front of a queue are looked at for one that is polled.
+const NEAR: usize = 8;
+
 impl Serving<'_> {
     pub(super) fn poll(&mut self, ticket: Ticket, waker: Waker) -> PollOutcome {
         let now = self.gate.now();
@@ -117,7 +120,7 @@ impl Serving<'_> {
         let look =
             || bucket.filter(|bucket| !self.gate.turns(bucket).is_slots()).and_then(|it| self.gate.look(&it));
         let mut told = 0;
-        for (place, (ticket, turn)) in queue.turns(now, look).enumerate() {
+        for (place, (ticket, turn)) in queue.turns(now, look).take(NEAR).enumerate() {
             let by = if place == 0 { at } else { turn.unwrap_or(at + GRACE) };
             let Some(waiter) = waiters.get_mut(&ticket) else { return };
             match waiter.alarm {
@@ -146,7 +149,7 @@ impl Serving<'_> {
             // Those in front may not be polled any more; or this is the next one, see `plan`.
             let is_near = || {
                 let mut ahead = queue.tickets().take_while(|ahead| *ahead != ticket).enumerate();
-                ahead.all(|(place, ahead)| place == 0 || self.is_told(ahead))
+                ahead.all(|(place, ahead)| place == 0 || (place < NEAR && self.is_told(ahead)))
             };
             let bucket = &waiter.order.tolls[*toll].bucket;
             let looks_at = queue.looks_at.filter(|_| is_head);
