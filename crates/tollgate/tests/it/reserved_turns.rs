@@ -177,7 +177,7 @@ fn smooth_is_bounded(rate: u64, ops: Vec<Op>) -> Result<(), TestCaseError> {
         let mut before = 0;
         for (to, cost) in &used[first..] {
             // Every charge truncates to a microsecond.
-            let most = rate + 1 + (to - from + 100_000) / unit;
+            let most = rate + 1 + (to - from + 40_000) / unit;
             prop_assert!(before <= most, "{} units before {}, from {}: {:?}", before, to, from, used);
             before += u64::from(*cost);
         }
