@@ -8,7 +8,7 @@ use crate::{
     step::{
         Mode, State, Step,
         concurrency::PermitId,
-        taken::{Later, ReturnReason, Taken, Trace},
+        taken::{LaterCharges, ReturnReason, Taken, Trace},
         turns::Turns,
     },
     store::Edition,
@@ -265,7 +265,7 @@ impl<C: Clock> Gate for Limiter<C> {
             }
             // Under the mutex: nobody else writes it.
             let returned = self.returned.load(Acquire);
-            let later = Later { returned: taken.returned_since(returned), reason };
+            let later = LaterCharges { returned: taken.returned_since(returned), reason };
             let given = step.give_back(state, at, taken, later);
             self.returned.store(returned.wrapping_add(given.counted), Release);
             given.units

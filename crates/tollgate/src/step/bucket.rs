@@ -18,7 +18,7 @@
 
 use super::{
     Answer, Ask, Moment, Words, narrow,
-    taken::{Later, ReturnReason, ReturnedUnits},
+    taken::{LaterCharges, ReturnReason, ReturnedUnits},
 };
 use crate::{
     decision::{Status, Verdict},
@@ -128,7 +128,7 @@ impl Bucket {
         at: Moment,
         after: Words,
         units: u32,
-        later: Later,
+        later: LaterCharges,
     ) -> (Words, ReturnedUnits) {
         let now = self.line(at);
         let (due, after) = (self.due(words, now), from_words(after));

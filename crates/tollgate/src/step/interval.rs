@@ -10,7 +10,7 @@
 use super::{
     Answer, Ask, Moment, Words,
     bucket::mul_div_up,
-    taken::{Later, ReturnReason, ReturnedUnits},
+    taken::{LaterCharges, ReturnReason, ReturnedUnits},
 };
 use crate::decision::{Status, Verdict};
 
@@ -86,7 +86,7 @@ impl Interval {
         at: Moment,
         after: Words,
         units: u32,
-        later: Later,
+        later: LaterCharges,
     ) -> (Words, ReturnedUnits) {
         let (there, consumed) = (self.level(after, at).consumed, self.level(words, at).consumed);
         let charged_later = consumed.saturating_add(later.returned).saturating_sub(there);

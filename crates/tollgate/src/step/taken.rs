@@ -36,7 +36,7 @@ pub struct Taken {
 /// Why units come back that were charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnReason {
-    /// The turn they were charged for is not due, and given up. Later turns keep their times, so of its units as many less
+    /// The turn they were charged for is not due, and given up. LaterCharges turns keep their times, so of its units as many less
     /// come back as were charged after it.
     Cancelled,
     /// They turned out not to be needed.
@@ -52,7 +52,7 @@ impl Taken {
 
 /// How a charge that is given back finds out what was charged later.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Later {
+pub(crate) struct LaterCharges {
     /// How much of others has come back since, in the step's own measure.
     pub(crate) returned: u64,
     pub(crate) reason: ReturnReason,
@@ -115,7 +115,7 @@ impl Step {
         state: &mut State,
         at: Moment,
         taken: &Taken,
-        later: Later,
+        later: LaterCharges,
     ) -> ReturnedUnits {
         match (self, taken.trace, state) {
             (Self::Log(it), Trace::After([time, _]), State::Events(events)) => {
@@ -147,7 +147,7 @@ impl Step {
         at: Moment,
         after: Words,
         units: u32,
-        later: Later,
+        later: LaterCharges,
     ) -> (Words, ReturnedUnits) {
         match self {
             Self::Bucket(_, it) => it.give_back(words, at, after, units, later),

@@ -15,7 +15,7 @@ use crate::{
     step::{
         Mode, Moment, State, Step,
         concurrency::PermitId,
-        taken::{Later, ReturnReason, Taken},
+        taken::{LaterCharges, ReturnReason, Taken},
         turns::Turns,
     },
     time::Time,
@@ -301,7 +301,7 @@ impl<C: Clock> Gate for MemoryStore<C> {
                 return 0;
             }
             let returned = taken.returned_since(self.returned.of(print.meta()));
-            let given = step.give_back(state, at, taken, Later { returned, reason });
+            let given = step.give_back(state, at, taken, LaterCharges { returned, reason });
             self.returned.add(print.meta(), given.counted);
             given.units
         });

@@ -2,7 +2,7 @@
 //! refused.
 
 use super::{
-    ArrivalOutcome, PollOutcome, QueueId, Queues, Serving, SetForecast,
+    ArrivalOutcome, LockedQueues, PollOutcome, QueueId, Queues, SetForecast,
     queue::{EXACT_UP_TO, WaitQueue},
     waiter::{Alarm, Waiter, WaiterState},
     waiters::Ticket,
@@ -20,7 +20,7 @@ use crate::{
 };
 use std::{task::Waker, time::Duration};
 
-impl Serving<'_> {
+impl LockedQueues<'_> {
     pub(super) fn arrive(
         &mut self,
         order: Order,
@@ -35,7 +35,7 @@ impl Serving<'_> {
             order,
             began,
             up_to,
-            stands_at: Few::Many(Vec::new()),
+            queued_at: Few::Many(Vec::new()),
             moves: 0,
             expected: None,
             alarm: Alarm::Set(None),
@@ -72,7 +72,7 @@ impl Serving<'_> {
             Ok((toll, expected)) => {
                 let id = waiter.order.queue(toll);
                 self.inner.waiters.insert(ticket, Waiter { expected, ..waiter });
-                self.stand(ticket, toll, now);
+                self.enqueue(ticket, toll, now);
                 if next.is_some() {
                     // It has just been asked for.
                     self.plan(id, now, next);
@@ -172,11 +172,11 @@ impl Serving<'_> {
     }
 
     /// Puts a waiter into the queue of a toll.
-    pub(super) fn stand(&mut self, ticket: Ticket, toll: usize, now: Time) {
+    pub(super) fn enqueue(&mut self, ticket: Ticket, toll: usize, now: Time) {
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         let (id, units) = (waiter.order.queue(toll), waiter.order.tolls[toll].units());
-        let others = waiter.stands_at.iter().copied().filter(|other| *other != toll);
-        waiter.stands_at = others.chain([toll]).collect();
+        let others = waiter.queued_at.iter().copied().filter(|other| *other != toll);
+        waiter.queued_at = others.chain([toll]).collect();
         let queue = self.inner.queues.entry(id).or_default();
         if queue.is_empty() {
             queue.begin();
@@ -186,15 +186,15 @@ impl Serving<'_> {
         let head = queue.head();
         waiter.expected = queue.insert(ticket, units, now).or(waiter.expected);
         if queue.head() != head {
-            self.look_again(id, now);
+            self.schedule(id, now);
         }
     }
 
     /// Where a waiter that was withdrawn stands again, at the place of its arrival.
-    pub(super) fn come_back(&mut self, ticket: Ticket, now: Time) {
+    pub(super) fn requeue(&mut self, ticket: Ticket, now: Time) {
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
         let held_up = self.held_up(ticket, waiter);
         let slots = || waiter.order.tolls.iter().position(|toll| self.gate.turns(&toll.bucket).is_slots());
-        self.stand(ticket, held_up.or_else(slots).unwrap_or(0), now);
+        self.enqueue(ticket, held_up.or_else(slots).unwrap_or(0), now);
     }
 }

@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 #[derive(Default)]
 pub(super) struct Fifo {
     /// By arrival; neither the first nor the last has left.
-    places: VecDeque<Place>,
+    places: VecDeque<QueueEntry>,
     gone: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct QueueEntry {
     arrival: u64,
     slot: u32,
     units: u32,
@@ -35,7 +35,7 @@ impl Fifo {
     }
 
     pub(super) fn first(&self) -> Option<Ticket> {
-        self.places.front().map(Place::ticket)
+        self.places.front().map(QueueEntry::ticket)
     }
 
     /// Whether it would come last.
@@ -49,7 +49,7 @@ impl Fifo {
 
     /// Adds one at the place of its arrival.
     pub(super) fn insert(&mut self, ticket: Ticket, units: u32) {
-        let place = Place { arrival: ticket.arrival, slot: ticket.slot, units };
+        let place = QueueEntry { arrival: ticket.arrival, slot: ticket.slot, units };
         if self.is_last(ticket) {
             return self.places.push_back(place);
         }
@@ -72,11 +72,11 @@ impl Fifo {
         place.slot = GONE;
         let units = place.units;
         self.gone += 1;
-        while self.places.front().is_some_and(Place::is_gone) {
+        while self.places.front().is_some_and(QueueEntry::is_gone) {
             self.places.pop_front();
             self.gone -= 1;
         }
-        while self.places.back().is_some_and(Place::is_gone) {
+        while self.places.back().is_some_and(QueueEntry::is_gone) {
             self.places.pop_back();
             self.gone -= 1;
         }
@@ -88,7 +88,7 @@ impl Fifo {
     }
 }
 
-impl Place {
+impl QueueEntry {
     const fn is_gone(&self) -> bool {
         self.slot == GONE
     }

@@ -1,24 +1,24 @@
-//! The queues of a limiter or a store, and the hand-over of turns: a simulation in the limiter's own time.
+//! The wait queues of a limiter or a store: a simulation in the limiter's own time.
 //!
-//! **A waiter has charged nothing until it is released.** The head of a [queue](queue) is released at the first instant
-//! at which the limit has room for it, and charged at that instant; then the next one is the head. Turns belong to the queue:
-//! whoever gives up leaves it, and everybody behind moves up.
+//! **A waiter charges nothing until it is released.** The head of a [queue](queue) is released at the first instant at which the
+//! limit has room for it, and charged at that instant. Then the next waiter is the head. A waiter that gives up leaves its
+//! queue, and all waiters behind it move up.
 //!
-//! **Whoever comes by serves.** There is no task and no thread. An agenda holds the instant at which each head is looked at
-//! again. Everything that touches a bucket with waiters (a poll, an arrival, a drop, a check, a change) first works off the
-//! agenda up to now, so that what was due is released as of its own instant, in order, however late the timers are. A waiter
-//! sleeps until its turn is expected, and then finds itself released; one that is released by somebody else is woken. A
-//! future that is kept and no longer polled holds up nobody: it is released like the others.
+//! **Every call that touches a bucket with waiters serves the queues.** There is no background task and no thread. An agenda
+//! holds the instant at which each head has to be decided again. A poll, an arrival, a drop, a check or a change first works
+//! off the agenda up to now, so waiters are released as of their own instants and in order, however late timers are. A waiter
+//! sleeps until its turn is expected; if another call releases it first, it is woken. A future that is no longer polled is
+//! released like the others and does not block the queue.
 //!
-//! **Sets** stand in one queue at a time: that of the charge which refuses them, or at which somebody waits who came before,
-//! at the place of their arrival. So they hold up nobody at their other limits. A set that was sent to and fro four times
-//! stays in the queues it has been in, so that it does get its turn.
+//! **A set** is in one queue at a time: that of the charge which denies it, or the first at which an earlier waiter is queued. It
+//! keeps the place of its arrival. So it does not block its other limits. After four moves a set stays in the queues it has
+//! been in, so that it is released in the end.
 //!
-//! **Slots** that were handed to a waiter which does not fetch them within a tenth of a second go to the next one, where
-//! there is one; the waiter keeps its place, should it come back.
+//! **Slots** that a waiter does not fetch within 100 ms of being released pass to the next waiter, if there is one. The first one
+//! keeps its place and is queued again when it is polled.
 //!
-//! All queues of a limiter or store have one lock. Buckets are charged while it is held; wakers are called and dropped when
-//! it no longer is.
+//! **Locks.** All queues of a limiter or store share one lock, and buckets are charged while it is held. Wakers are called and
+//! dropped after it is released, since either may call back.
 
 mod arriving;
 mod fifo;
@@ -47,7 +47,7 @@ use std::{
     time::Duration,
 };
 pub(crate) use waiters::Ticket;
-use waiters::{Shrunk, Waiters};
+use waiters::{ShrinkOutcome, Waiters};
 
 /// Names a bucket's queue.
 pub(crate) type QueueId = [u64; 2];
@@ -226,11 +226,11 @@ impl WaitQueues {
         Some(queue.expected_last(units, now, look))
     }
 
-    fn with<R>(&self, gate: &dyn Gate, act: impl FnOnce(&mut Serving<'_>) -> R) -> R {
+    fn with<R>(&self, gate: &dyn Gate, act: impl FnOnce(&mut LockedQueues<'_>) -> R) -> R {
         let mut inner = hold(&self.inner);
-        let result = act(&mut Serving { inner: &mut inner, count: &self.count, gate, now: Time::ZERO });
+        let result = act(&mut LockedQueues { inner: &mut inner, count: &self.count, gate, now: Time::ZERO });
         let effects = std::mem::take(&mut inner.effects);
-        if inner.waiters.shrink() == Shrunk::Yes {
+        if inner.waiters.shrink() == ShrinkOutcome::Yes {
             inner.queues.shrink_to_fit();
         }
         drop(inner);
@@ -249,7 +249,7 @@ pub(crate) enum BucketChange {
 }
 
 /// The queues, under their lock.
-struct Serving<'a> {
+struct LockedQueues<'a> {
     inner: &'a mut Inner,
     count: &'a AtomicU64,
     gate: &'a dyn Gate,
@@ -257,7 +257,7 @@ struct Serving<'a> {
     now: Time,
 }
 
-impl Serving<'_> {
+impl LockedQueues<'_> {
     /// Works off the agenda.
     fn serve(&mut self, now: Time) {
         self.now = now;
@@ -271,7 +271,7 @@ impl Serving<'_> {
                     if let Some(queue) = self.inner.queues.get_mut(&id) {
                         queue.looks_at = None;
                     }
-                    self.look_at_head(id, at);
+                    self.decide_head(id, at);
                 }
                 (None, Some(until)) => self.reclaim(until),
                 (None, None) => return,

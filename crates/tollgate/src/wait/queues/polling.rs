@@ -4,8 +4,8 @@
 //! it anew, and the one behind it as well, which then looks after a head that is not polled any more.
 
 use super::{
-    BucketChange, GRACE, Inner, PollOutcome, QueueId, Serving,
-    releasing::Leaving,
+    BucketChange, GRACE, Inner, LockedQueues, PollOutcome, QueueId,
+    releasing::Departure,
     waiter::{Alarm, WaiterState},
     waiters::Ticket,
 };
@@ -15,7 +15,7 @@ use std::task::Waker;
 /// So many at the front of a queue are looked at for one that is polled.
 const NEAR: usize = 8;
 
-impl Serving<'_> {
+impl LockedQueues<'_> {
     pub(super) fn poll(&mut self, ticket: Ticket, waker: Waker) -> PollOutcome {
         let now = self.gate.now();
         if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
@@ -29,7 +29,7 @@ impl Serving<'_> {
             && matches!(waiter.state, WaiterState::Withdrawn)
         {
             waiter.state = WaiterState::Waiting;
-            self.come_back(ticket, now);
+            self.requeue(ticket, now);
             self.serve(now);
         }
         self.find(ticket, now, waker)
@@ -73,7 +73,7 @@ impl Serving<'_> {
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
         let was_waiting = matches!(waiter.state, WaiterState::Waiting);
         if was_waiting {
-            self.step_out(ticket, now, Leaving::Unserved);
+            self.leave_queues(ticket, now, Departure::Unserved);
         }
         let Some(waiter) = self.inner.waiters.remove(&ticket) else { return };
         if was_waiting || matches!(waiter.state, WaiterState::Withdrawn) {
@@ -94,7 +94,7 @@ impl Serving<'_> {
     }
 
     /// Looks at the head of a queue at that time, which has come.
-    pub(super) fn look_again(&mut self, id: QueueId, at: Time) {
+    pub(super) fn schedule(&mut self, id: QueueId, at: Time) {
         let Inner { queues, agenda, .. } = &mut *self.inner;
         let Some(queue) = queues.get_mut(&id) else { return };
         if let Some(before) = queue.looks_at.replace(at) {
@@ -108,7 +108,7 @@ impl Serving<'_> {
     pub(super) fn plan(&mut self, id: QueueId, now: Time, at: Option<Time>) {
         // At the end of a clock's line there is no later time to look at.
         let Some(at) = at.filter(|at| *at > now) else { return };
-        self.look_again(id, at);
+        self.schedule(id, at);
         let Inner { queues, waiters, effects, .. } = &mut *self.inner;
         let Some(queue) = queues.get(&id) else { return };
         let Some(head) = queue.head().and_then(|head| waiters.get(&head)) else { return };
@@ -119,21 +119,21 @@ impl Serving<'_> {
         let bucket = head.bucket_of(id).cloned();
         let look =
             || bucket.filter(|bucket| !self.gate.turns(bucket).is_slots()).and_then(|it| self.gate.look(&it));
-        let mut told = 0;
+        let mut woken = 0;
         for (place, (ticket, turn)) in queue.turns(now, look).take(NEAR).enumerate() {
             let by = if place == 0 { at } else { turn.unwrap_or(at + GRACE) };
             let Some(waiter) = waiters.get_mut(&ticket) else { return };
             match waiter.alarm {
                 // Told before, it may not be polled any more.
-                Alarm::Told => {}
+                Alarm::Woken => {}
                 Alarm::Set(_) if waiter.alarm.is_set_by(by) && place > 0 => return,
                 Alarm::Set(_) if waiter.alarm.is_set_by(by) => {}
                 Alarm::Set(_) => {
-                    waiter.tell(effects);
-                    told += 1;
+                    waiter.wake_to_set_alarm(effects);
+                    woken += 1;
                 }
             }
-            if told == 2 {
+            if woken == 2 {
                 return;
             }
         }
@@ -143,13 +143,13 @@ impl Serving<'_> {
     pub(super) fn sleeps_until(&self, ticket: Ticket, now: Time) -> Option<Time> {
         let waiter = self.inner.waiters.get(&ticket)?;
         let mut until = waiter.ends().map(|(at, _)| at);
-        for toll in waiter.stands_at.iter() {
+        for toll in waiter.queued_at.iter() {
             let Some(queue) = self.inner.queues.get(&waiter.order.queue(*toll)) else { continue };
             let is_head = queue.head() == Some(ticket);
             // Those in front may not be polled any more; or this is the next one, see `plan`.
             let is_near = || {
                 let mut ahead = queue.tickets().take_while(|ahead| *ahead != ticket).enumerate();
-                ahead.all(|(place, ahead)| place == 0 || (place < NEAR && self.is_told(ahead)))
+                ahead.all(|(place, ahead)| place == 0 || (place < NEAR && self.is_woken(ahead)))
             };
             let bucket = &waiter.order.tolls[*toll].bucket;
             let looks_at = queue.looks_at.filter(|_| is_head);
@@ -176,7 +176,7 @@ impl Serving<'_> {
     }
 
     /// Whether somebody was woken to look at the time, and has not done so.
-    pub(super) fn is_told(&self, ticket: Ticket) -> bool {
-        self.inner.waiters.get(&ticket).is_some_and(|waiter| waiter.alarm == Alarm::Told)
+    pub(super) fn is_woken(&self, ticket: Ticket) -> bool {
+        self.inner.waiters.get(&ticket).is_some_and(|waiter| waiter.alarm == Alarm::Woken)
     }
 }

@@ -62,7 +62,7 @@ impl WaitQueue {
         expected
     }
 
-    /// Removes a waiter that was released, as was foreseen.
+    /// Removes a waiter that was released, as was expected_release.
     pub(super) fn remove_released(&mut self, ticket: Ticket) {
         self.waiting.remove(ticket);
     }
@@ -82,19 +82,19 @@ impl WaitQueue {
         self.has_moved_up
     }
 
-    /// Nobody is in it: what was foreseen is of those who have left.
+    /// Nobody is in it: what was expected_release is of those who have left.
     pub(super) fn begin(&mut self) {
         self.forecast = None;
         self.has_moved_up = false;
     }
 
-    /// Something happened at the bucket that was not foreseen.
+    /// Something happened at the bucket that was not expected_release.
     pub(super) fn forget_forecast(&mut self) {
         self.forecast = None;
         self.has_moved_up = true;
     }
 
-    /// There is more room at the bucket than was foreseen.
+    /// There is more room at the bucket than was expected_release.
     pub(super) fn distrust_forecast(&mut self) {
         self.has_moved_up = true;
         if let Some(forecast) = &mut self.forecast {

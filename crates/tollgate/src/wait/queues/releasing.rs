@@ -1,7 +1,7 @@
 //! What becomes of the head of a queue: released, sent to another queue, or told that it waits in vain.
 
 use super::{
-    BucketChange, Claim, GRACE, Inner, QueueId, Serving,
+    BucketChange, Claim, GRACE, Inner, LockedQueues, QueueId,
     queue::WaitQueue,
     waiter::{Waiter, WaiterState},
     waiters::Ticket,
@@ -23,9 +23,9 @@ use std::time::Duration;
 /// room at different times could send it to and fro for ever.
 const MOVES: u32 = 4;
 
-impl Serving<'_> {
+impl LockedQueues<'_> {
     /// Decides about the head of a queue, at an instant that has come.
-    pub(super) fn look_at_head(&mut self, id: QueueId, at: Time) {
+    pub(super) fn decide_head(&mut self, id: QueueId, at: Time) {
         let Some(ticket) = self.inner.queues.get(&id).and_then(WaitQueue::head) else {
             return self.forget_if_empty(id);
         };
@@ -33,7 +33,7 @@ impl Serving<'_> {
         let is_head = |toll: &usize| {
             self.inner.queues.get(&waiter.order.queue(*toll)).is_some_and(|it| it.head() == Some(ticket))
         };
-        if !waiter.stands_at.iter().all(is_head) {
+        if !waiter.queued_at.iter().all(is_head) {
             // Whoever leaves the other queue comes here again.
             return;
         }
@@ -42,17 +42,17 @@ impl Serving<'_> {
             return self.end(ticket, ending, at);
         }
         if let Some(toll) = self.held_up(ticket, waiter) {
-            return self.go_to(ticket, toll, at);
+            return self.move_to(ticket, toll, at);
         }
         match self.gate.ask(&waiter.order, Timing::release(at, waiter.began, waiter.up_to)) {
             Asked::Granted(booked) => self.release(ticket, booked, at),
             Asked::Unknown(error) => self.end(ticket, Ending::Store(error), at),
             Asked::Denied(denied) => {
                 let by = denied.by;
-                let stands_there = waiter.stands_at.contains(&by);
+                let stands_there = waiter.queued_at.contains(&by);
                 match self.judge(waiter, denied, at) {
                     Err(ending) => self.end(ticket, ending, at),
-                    Ok(_) if !stands_there => self.go_to(ticket, by, at),
+                    Ok(_) if !stands_there => self.move_to(ticket, by, at),
                     Ok(next) => self.plan(id, at, next),
                 }
             }
@@ -113,12 +113,12 @@ impl Serving<'_> {
     pub(super) fn is_full(&self, waiter: &Waiter, toll: usize) -> bool {
         let bucket = &waiter.order.tolls[toll].bucket;
         let waiting = self.inner.queues.get(&bucket.queue()).map_or(0, WaitQueue::len);
-        !waiter.stands_at.contains(&toll)
+        !waiter.queued_at.contains(&toll)
             && self.gate.turns(bucket).queue().is_some_and(|most| waiting >= most as usize)
     }
 
     /// From wherever a waiter stands to the queue of another toll.
-    pub(super) fn go_to(&mut self, ticket: Ticket, toll: usize, at: Time) {
+    pub(super) fn move_to(&mut self, ticket: Ticket, toll: usize, at: Time) {
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
         let moves = waiter.moves;
         let admitted = Self::admit(self.gate, &mut self.inner.queues, waiter, toll, at);
@@ -128,15 +128,15 @@ impl Serving<'_> {
             Err(ending) => self.end(ticket, ending, at),
             Ok((toll, expected)) => {
                 if moves < MOVES {
-                    self.step_out(ticket, at, Leaving::Unserved);
+                    self.leave_queues(ticket, at, Departure::Unserved);
                 }
                 if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
                     waiter.expected = expected;
                     waiter.moves = MOVES.min(moves + 1);
                     // It sleeps for a queue that it has left.
-                    waiter.tell(&mut self.inner.effects);
+                    waiter.wake_to_set_alarm(&mut self.inner.effects);
                 }
-                self.stand(ticket, toll, at);
+                self.enqueue(ticket, toll, at);
             }
         }
     }
@@ -147,7 +147,7 @@ impl Serving<'_> {
             BucketChange::MoreRoom => queue.distrust_forecast(),
             BucketChange::Unknown => queue.forget_forecast(),
         }
-        self.look_again(id, now);
+        self.schedule(id, now);
         if effect == BucketChange::MoreRoom {
             return;
         }
@@ -171,7 +171,7 @@ impl Serving<'_> {
         let Some(queue) = queues.get(&id) else { return Vec::new() };
         let here = |ticket| {
             let waiter: &Waiter = waiters.get(&ticket)?;
-            let toll = waiter.stands_at.iter().find(|toll| waiter.order.queue(**toll) == id)?;
+            let toll = waiter.queued_at.iter().find(|toll| waiter.order.queue(**toll) == id)?;
             Some((waiter, *toll))
         };
         let Some((waiter, toll)) = queue.head().and_then(here) else { return Vec::new() };
@@ -186,7 +186,7 @@ impl Serving<'_> {
     }
 
     pub(super) fn release(&mut self, ticket: Ticket, booked: Booked, at: Time) {
-        self.step_out(ticket, at, Leaving::Released);
+        self.leave_queues(ticket, at, Departure::Released);
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         match booked.permit.is_some() {
             true => {
@@ -205,7 +205,7 @@ impl Serving<'_> {
     }
 
     pub(super) fn end(&mut self, ticket: Ticket, ending: Ending, at: Time) {
-        self.step_out(ticket, at, Leaving::Unserved);
+        self.leave_queues(ticket, at, Departure::Unserved);
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         Self::unregister_at(self.count, self.gate, &waiter.order);
         waiter.state = WaiterState::Ended(Box::new(ending));
@@ -238,9 +238,9 @@ impl Serving<'_> {
         self.unregister(order);
     }
 
-    /// When the head of a queue goes, where that is as it was foreseen on its arrival: nobody gave up, and its timer is set. Then
+    /// When the head of a queue goes, where that is as it was expected_release on its arrival: nobody gave up, and its timer is set. Then
     /// there is nothing to ask before. (A set asks, since it may have to go to another queue.)
-    fn foreseen(&self, id: QueueId) -> Option<Time> {
+    fn expected_release(&self, id: QueueId) -> Option<Time> {
         let queue = self.inner.queues.get(&id).filter(|queue| !queue.has_moved_up())?;
         let head = self.inner.waiters.get(&queue.head()?)?;
         let expected = head.expected.filter(|at| head.alarm.is_set_by(*at))?;
@@ -251,21 +251,22 @@ impl Serving<'_> {
     }
 
     /// Takes a waiter out of its queues, whose next ones are looked at.
-    pub(super) fn step_out(&mut self, ticket: Ticket, at: Time, leaving: Leaving) {
+    pub(super) fn leave_queues(&mut self, ticket: Ticket, at: Time, leaving: Departure) {
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
-        let stood_at = std::mem::replace(&mut waiter.stands_at, Few::Many(Vec::new()));
-        for toll in &*stood_at {
+        let queued_at = std::mem::replace(&mut waiter.queued_at, Few::Many(Vec::new()));
+        for toll in &*queued_at {
             let id = self.inner.waiters[&ticket].order.queue(*toll);
             let Some(queue) = self.inner.queues.get_mut(&id) else { continue };
             // The second looks after the head. Who is released is the head.
-            let was_near = leaving == Leaving::Released || queue.tickets().take(2).any(|near| near == ticket);
+            let was_near =
+                leaving == Departure::Released || queue.tickets().take(2).any(|near| near == ticket);
             match leaving {
-                Leaving::Released => queue.remove_released(ticket),
-                Leaving::Unserved => queue.remove_unserved(ticket),
+                Departure::Released => queue.remove_released(ticket),
+                Departure::Unserved => queue.remove_unserved(ticket),
             }
             if was_near {
-                let next = (leaving == Leaving::Released).then(|| self.foreseen(id)).flatten();
-                self.look_again(id, next.map_or(at, |next| next.max(at)));
+                let next = (leaving == Departure::Released).then(|| self.expected_release(id)).flatten();
+                self.schedule(id, next.map_or(at, |next| next.max(at)));
             }
         }
     }
@@ -273,7 +274,7 @@ impl Serving<'_> {
 
 /// How a waiter leaves its queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub(super) enum Departure {
     Released,
     /// It gave up, or went to another queue.
     Unserved,

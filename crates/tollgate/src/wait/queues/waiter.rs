@@ -18,7 +18,7 @@ pub(super) struct Waiter {
     pub(super) began: Time,
     pub(super) up_to: Option<Duration>,
     /// In which queues it stands, by the number of the toll.
-    pub(super) stands_at: Few<usize>,
+    pub(super) queued_at: Few<usize>,
     /// How often it went from one queue to another.
     pub(super) moves: u32,
     /// When its turn was expected on arrival.
@@ -34,7 +34,7 @@ pub(super) enum Alarm {
     /// It sleeps until then, or until it is woken.
     Set(Option<Time>),
     /// It was woken to look at the time, and has not done so yet.
-    Told,
+    Woken,
 }
 
 pub(super) enum WaiterState {
@@ -54,7 +54,7 @@ impl Waiter {
 
     /// When it stops waiting where it stands, and for which toll.
     pub(super) fn ends(&self) -> Option<(Time, usize)> {
-        self.stands_at.iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
+        self.queued_at.iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
     }
 
     /// The bucket of a queue in which it stands.
@@ -63,8 +63,8 @@ impl Waiter {
     }
 
     /// Wakes it, to look at the time.
-    pub(super) fn tell(&mut self, effects: &mut DeferredWakes) {
-        self.alarm = Alarm::Told;
+    pub(super) fn wake_to_set_alarm(&mut self, effects: &mut DeferredWakes) {
+        self.alarm = Alarm::Woken;
         effects.wake.extend(self.waker.take());
     }
 

@@ -49,12 +49,12 @@ impl Waiters {
     }
 
     /// Gives back the memory of a crowd that has left.
-    pub(super) fn shrink(&mut self) -> Shrunk {
+    pub(super) fn shrink(&mut self) -> ShrinkOutcome {
         if self.free.len() < self.slots.len() || self.slots.capacity() <= KEPT {
-            return Shrunk::No;
+            return ShrinkOutcome::No;
         }
         (self.slots, self.free) = (Vec::new(), Vec::new());
-        Shrunk::Yes
+        ShrinkOutcome::Yes
     }
 
     pub(super) fn get(&self, ticket: &Ticket) -> Option<&Waiter> {
@@ -70,7 +70,7 @@ impl Waiters {
 
 /// Whether memory was given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shrunk {
+pub(super) enum ShrinkOutcome {
     Yes,
     No,
 }
