@@ -41,7 +41,7 @@ struct Harness<'a> {
     told: BTreeSet<usize>,
     /// Waiters that are no longer polled.
     unpolled: BTreeSet<usize>,
-    /// Whether turns have moved up: whoever is behind futures that nobody polls may then look late.
+    /// Whether turns have moved up. A waiter behind several futures that are never polled may then be polled late.
     has_moved_up: bool,
     held: BTreeMap<usize, Permit<'a>>,
     admitted: Vec<Admission>,
@@ -293,7 +293,7 @@ impl<'a> Harness<'a> {
     }
 
     fn may_look_late(&self) -> bool {
-        self.has_moved_up && !self.unpolled.is_empty()
+        self.has_moved_up && self.unpolled.len() > 1
     }
 
     /// Compares what remains of every limit. Waiters have consumed nothing.
