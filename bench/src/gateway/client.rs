@@ -18,7 +18,9 @@ impl Client {
     /// # Panics
     /// If the response is not the expected one.
     pub(super) fn get_small(&mut self) {
-        write!(self.0, "GET {SMALL} HTTP/1.1\r\nHost: bench\r\n\r\n").expect("a request goes out");
+        // In one write: the kernel would hold back the second of two until the first is acknowledged.
+        let request = format!("GET {SMALL} HTTP/1.1\r\nHost: bench\r\n\r\n");
+        self.0.write_all(request.as_bytes()).expect("a request goes out");
         let (mut response, mut length) = ([0; 4096], 0);
         while !response[..length].ends_with(SMALL_BODY.as_bytes()) {
             let read = self.0.read(&mut response[length..]).expect("a response");
