@@ -1,12 +1,9 @@
 //! What the command line takes, and the help it gives.
 
 use clap::{Parser, Subcommand};
-use std::{
-    net::{IpAddr, SocketAddr},
-    num::NonZeroUsize,
-    path::PathBuf,
-    time::Duration,
-};
+#[cfg(feature = "demo")]
+use std::net::SocketAddr;
+use std::{net::IpAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 /// A file has mistakes or could not be read, a line of input could not be obeyed, or a store or a server did not answer.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -56,6 +53,7 @@ pub(crate) enum Command {
     /// A gateway, a service behind it and a handful of clients talk HTTP on this machine, and the terminal shows who passes,
     /// who waits and who is refused by which rule. Try the gateway with curl meanwhile, or edit its rule file and watch the
     /// change take hold. Ctrl-C ends it and leaves nothing behind.
+    #[cfg(feature = "demo")]
     Demo(DemoArgs),
     /// Watch a running server: who passes, waits and is refused, by which rule, and which keys are busiest.
     ///
@@ -221,6 +219,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) file: Option<PathBuf>,
 }
 
+#[cfg(feature = "demo")]
 #[derive(clap::Args)]
 pub(crate) struct DemoArgs {
     /// End after this time, such as 10s; at Ctrl-C if left out

@@ -3,6 +3,7 @@
 mod algorithms;
 mod args;
 mod check;
+#[cfg(feature = "demo")]
 mod demo;
 mod described;
 mod domains;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Schema => check::schema(),
         Command::Token => token::run(),
         Command::Replay(args) => replay::run(&args),
+        #[cfg(feature = "demo")]
         Command::Demo(args) => demo::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Algorithms(args) => algorithms::run(&args),

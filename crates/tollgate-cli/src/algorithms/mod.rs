@@ -19,8 +19,12 @@ use std::{
 /// Between two frames; the whole picture takes about two seconds.
 const FRAME: Duration = Duration::from_millis(45);
 
+#[cfg(feature = "demo")]
+const DEMO: &str = "tollgate demo            watch a gateway limit its clients\n";
+#[cfg(not(feature = "demo"))]
+const DEMO: &str = "";
+
 const WHAT_NEXT: &str = "\
-tollgate demo            watch a gateway limit its clients
 tollgate replay --help   run your own traffic through any of these, or several
 tollgate --help          everything else";
 
@@ -45,6 +49,6 @@ pub(crate) fn run(args: &AlgorithmsArgs) -> Result<()> {
         }
     }
     write!(output, "{}", picture.draw(traffic::COUNT))?;
-    writeln!(output, "\n{WHAT_NEXT}")?;
+    writeln!(output, "\n{DEMO}{WHAT_NEXT}")?;
     Ok(())
 }

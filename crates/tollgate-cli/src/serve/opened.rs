@@ -24,11 +24,11 @@ use std::{
 };
 use tokio::{runtime::Handle, sync::Notify, task::JoinHandle};
 use tollgate::{Cells, Enter};
-use tollgate_admin::{Access, Admin, Line, Meters, RulesState, Sketch, State, Traffic};
+use tollgate_admin::{Access, Admin, Line, Meters, Sketch, State, Traffic};
 use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings};
 use tollgate_net::{Contents, Drain, Listener, Phase, ReloadRequests, TlsFiles, Watcher};
-use tollgate_rules::{Enforcer, RuleEntry, RuleFile, model};
+use tollgate_rules::{Enforcer, RuleFile, model};
 use tollgate_service::Desk;
 
 /// The drain itself knows when it is over.
@@ -59,6 +59,7 @@ pub(crate) struct Watched {
 
 /// Listeners that are open, and who looks after them.
 pub(crate) struct Opened<S: Enter> {
+    #[cfg(feature = "demo")]
     followers: Arc<Followers<S>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     doors: Doors,
@@ -172,7 +173,14 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             }
             (None, _) => {}
         }
-        Ok(Self { followers, addresses, doors, tasks, exporter })
+        Ok(Self {
+            #[cfg(feature = "demo")]
+            followers,
+            addresses,
+            doors,
+            tasks,
+            exporter,
+        })
     }
 
     /// Waits until everything has ended, which it does when the drain is over.
@@ -189,12 +197,16 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     pub(crate) fn addresses(&self) -> &[(&'static str, SocketAddr)] {
         &self.addresses
     }
+}
 
+/// What the demo shows.
+#[cfg(feature = "demo")]
+impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     /// The rules in force, in the file's order: the route of each, `*` for those of every route, and its name.
     pub(crate) fn rules(&self) -> Vec<(String, String)> {
         let edition = self.followers.enforcer.edition();
         let program = edition.program();
-        let named = |entry: &RuleEntry| {
+        let named = |entry: &tollgate_rules::RuleEntry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
             (route.to_owned(), entry.rule().name.clone())
         };
@@ -202,7 +214,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     }
 
     /// How the file is: which edition is in force, and why its last change is not, if it is not.
-    pub(crate) fn rules_state(&self) -> RulesState {
+    pub(crate) fn rules_state(&self) -> tollgate_admin::RulesState {
         self.followers.status.rules()
     }
 

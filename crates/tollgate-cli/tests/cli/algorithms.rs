@@ -2,6 +2,7 @@
 
 use crate::replay::tollgate;
 
+#[cfg(feature = "demo")]
 #[test]
 fn the_picture() {
     let ran = tollgate(&["algorithms", "--plain"], "");

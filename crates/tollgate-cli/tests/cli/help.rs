@@ -9,6 +9,7 @@ fn help(args: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
+#[cfg(feature = "demo")]
 #[test]
 fn overall() {
     assert_snapshot!(help(&["--help"]), @r#"
@@ -148,6 +149,7 @@ fn replay() {
     "#);
 }
 
+#[cfg(feature = "demo")]
 #[test]
 fn demo() {
     assert_snapshot!(help(&["demo", "--help"]), @r#"
@@ -194,4 +196,15 @@ fn algorithms() {
       -h, --help
               Print help (see a summary with '-h')
     "#);
+}
+
+/// As packagers may build it: nothing speaks of a command that is not there.
+#[cfg(not(feature = "demo"))]
+#[test]
+fn without_the_demo() {
+    for args in [&["--help"][..], &["algorithms", "--plain"]] {
+        let told = help(args);
+        assert!(!told.contains("demo"), "{told}");
+    }
+    assert_eq!(tollgate(&["demo"], "").status.code(), Some(2));
 }

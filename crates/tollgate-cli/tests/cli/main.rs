@@ -8,6 +8,7 @@ mod check;
 mod clients;
 mod dashboard;
 mod database;
+#[cfg(feature = "demo")]
 mod demo;
 mod explain;
 mod folder;
