@@ -21,8 +21,7 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const START_WITHIN: Duration = Duration::from_secs(30);
@@ -242,15 +241,8 @@ impl DatabaseServer {
             }
         };
         let system = if self.product == Product::MariaDb { "mysql" } else { "postgres" };
-        let begun = Instant::now();
-        while self.try_sql(system, "SELECT 1").is_err() {
-            assert!(
-                !process.has_ended() && begun.elapsed() < START_WITHIN,
-                "{self:?} did not start; it wrote:\n{}",
-                self.log()
-            );
-            thread::sleep(Duration::from_millis(20));
-        }
+        let is_ready = process.becomes_ready(START_WITHIN, || self.try_sql(system, "SELECT 1").is_ok());
+        assert!(is_ready, "{self:?} did not start; it wrote:\n{}", self.log());
         *self.process() = Some(process);
         eventually("the port to answer", || std::net::TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
     }

@@ -3,26 +3,16 @@
 //! It comes with a Python package, into a folder of its own that `scripts/setup` makes; beside it there is a Python with
 //! gRPC and Envoy's own messages.
 
-use crate::{directory::Directory, port::Port, process::Process};
+use crate::listening::Listening;
 use std::{
-    env,
-    fs::{self, File},
-    net::{SocketAddr, TcpStream},
+    env, fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
 };
-
-const START_WITHIN: Duration = Duration::from_secs(30);
 
 /// An Envoy of this test's own, on a free port of 127.0.0.1.
 #[derive(Debug)]
-pub struct Envoy {
-    // Before the directory, so that nobody writes there when it is removed.
-    _process: Process,
-    _directory: Directory,
-    port: Port,
-}
+pub struct Envoy(Listening);
 
 /// Where `scripts/setup` has put Envoy and a Python that speaks to rate limit services: `bin/envoy` and `bin/python`.
 /// `ENVOY_CLIENTS` names another place.
@@ -41,31 +31,20 @@ impl Envoy {
     /// If it does not start; with what it wrote.
     #[must_use]
     pub fn start(app: SocketAddr, limits: SocketAddr, filter: &[&str]) -> Self {
-        let (directory, port) = (Directory::new(), Port::free());
-        let path = directory.join("envoy.yaml");
-        fs::write(&path, bootstrap(port.number(), app, limits, filter)).expect("a file can be written");
-        let log = directory.join("log");
-        let (out, err) = File::create(&log).and_then(|file| Ok((file.try_clone()?, file))).expect("a log");
         let program = envoy_clients().join("bin/envoy");
         assert!(program.exists(), "there is no {}; please run scripts/setup test", program.display());
-        let mut process = Process::start(&program.display().to_string(), |command| {
+        Self(Listening::start(&program.display().to_string(), |command, directory, address| {
+            let path = directory.join("envoy.yaml");
+            fs::write(&path, bootstrap(address.port(), app, limits, filter)).expect("a file can be written");
             command.arg("-c").arg(&path).args(["--use-dynamic-base-id", "--concurrency", "1"]);
-            command.args(["--log-level", "warn"]).stdout(out).stderr(err);
-        });
-        let begun = Instant::now();
-        let address = SocketAddr::from(([127, 0, 0, 1], port.number()));
-        while TcpStream::connect(address).is_err() {
-            let is_late = process.has_ended() || begun.elapsed() > START_WITHIN;
-            assert!(!is_late, "envoy did not start:\n{}", fs::read_to_string(&log).unwrap_or_default());
-            thread::sleep(Duration::from_millis(20));
-        }
-        Self { _process: process, _directory: directory, port }
+            command.args(["--log-level", "warn"]);
+        }))
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], self.port.number()))
+        self.0.address()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Waiting for something to become true, instead of sleeping and hoping.
 
 use std::{
+    future::Future,
     thread,
     time::{Duration, Instant},
 };
@@ -25,5 +26,22 @@ pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         }
         assert!(begun.elapsed() < PATIENCE, "after {PATIENCE:?} still waiting for {what}");
         thread::sleep(PAUSE);
+    }
+}
+
+/// The same for a task: `ask` may await, and other tasks go on between two questions. By tokio's clock of the moment, so not for
+/// a runtime whose time is paused.
+///
+/// # Panics
+///
+/// As [`eventually`] does.
+pub async fn eventually_async<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "after {PATIENCE:?} still waiting for {what}");
+        tokio::time::sleep(PAUSE).await;
     }
 }

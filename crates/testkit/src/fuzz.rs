@@ -4,6 +4,7 @@
 //! worth starting from, and one for every input that ever broke something. The changes are drawn from a fixed seed
 //! (`TOLLGATE_FUZZ_SEED`), so a run repeats; how long it goes on is `TOLLGATE_FUZZ_SECONDS`, 5 if not said.
 
+use crate::Random;
 use std::{
     env, fs,
     panic::{self, AssertUnwindSafe},
@@ -60,7 +61,7 @@ impl Fuzz {
         assert!(!corpus.is_empty(), "{}: a corpus needs a file at least", folder.display());
         let seed = number("TOLLGATE_FUZZ_SEED").unwrap_or(0x7011_6a7e);
         let lasting = Duration::from_secs(number("TOLLGATE_FUZZ_SECONDS").unwrap_or(5));
-        Self { corpus, random: Random(seed), lasting }
+        Self { corpus, random: Random::new(seed), lasting }
     }
 
     /// Puts every file of the corpus to `check`, then changed ones until the time is up. How many inputs it saw.
@@ -106,10 +107,10 @@ impl Fuzz {
             }
             1 => {
                 if let Some(byte) = input.get_mut(at) {
-                    *byte = random.byte();
+                    *byte = random.draw() as u8;
                 }
             }
-            2 => input.insert(at, random.byte()),
+            2 => input.insert(at, random.draw() as u8),
             3 => drop(input.drain(at..to)),
             4 => {
                 let copy = input[at..to].to_vec();
@@ -154,27 +155,4 @@ fn tried(input: &[u8], random: &mut Random, check: &mut impl FnMut(&[u8], &mut R
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a whole number, and is {text:?}")))
-}
-
-/// Numbers drawn one after the other from a seed.
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// Any number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// One of the first `many` numbers; zero of none.
-    pub fn below(&mut self, many: usize) -> usize {
-        (self.draw() % many.max(1) as u64) as usize
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.draw() as u8
-    }
 }

@@ -3,29 +3,19 @@
 //! One process in the foreground with one thread. `scripts/setup bench` installs it; `scripts/setup test` does not, so ask
 //! [`Haproxy::is_installed`] first.
 
-use crate::{directory::Directory, port::Port, process::Process};
+use crate::listening::Listening;
 use std::{
-    env,
-    fs::{self, File},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
+    env, fs,
+    net::SocketAddr,
     process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
-
-const START_WITHIN: Duration = Duration::from_secs(10);
 
 /// Stands for HAProxy's own address in a configuration: `bind LISTEN`.
 const LISTEN: &str = "LISTEN";
 
 /// An HAProxy on a free port of 127.0.0.1. Dropping it ends the process and removes its directory.
 #[derive(Debug)]
-pub struct Haproxy {
-    // Before the directory, so that the process has ended when its directory is removed.
-    process: Process,
-    _directory: Directory,
-    port: Port,
-}
+pub struct Haproxy(Listening);
 
 impl Haproxy {
     /// Whether the program can be started. `HAPROXY` names another one than `haproxy`.
@@ -47,36 +37,25 @@ impl Haproxy {
             sections.matches("bind ").count() == sections.matches("bind LISTEN").count(),
             "HAProxy may listen at {LISTEN} only"
         );
-        let (directory, port) = (Directory::new(), Port::free());
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.number()));
-        let sections = sections.replace(LISTEN, &address.to_string());
-        let path = directory.join("haproxy.cfg");
-        fs::write(&path, format!("global\n    nbthread 1\n    maxconn 4096\n{sections}\n"))
-            .expect("a file can be written");
-        let log = directory.join("log");
-        let (out, err) = File::create(&log).and_then(|file| Ok((file.try_clone()?, file))).expect("a log");
-        let mut process = Process::start(&program(), |command| {
-            command.arg("-db").arg("-f").arg(&path).stdout(out).stderr(err);
-        });
-        let begun = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            let is_late = process.has_ended() || begun.elapsed() > START_WITHIN;
-            assert!(!is_late, "haproxy did not start:\n{}", fs::read_to_string(&log).unwrap_or_default());
-            thread::sleep(Duration::from_millis(5));
-        }
-        Self { process, _directory: directory, port }
+        Self(Listening::start(&program(), |command, directory, address| {
+            let sections = sections.replace(LISTEN, &address.to_string());
+            let path = directory.join("haproxy.cfg");
+            fs::write(&path, format!("global\n    nbthread 1\n    maxconn 4096\n{sections}\n"))
+                .expect("a file can be written");
+            command.arg("-db").arg("-f").arg(&path);
+        }))
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port.number()))
+        self.0.address()
     }
 
     /// Its only process.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.process.pid()
+        self.0.pid()
     }
 }
 

@@ -22,6 +22,9 @@ type Order = (Command, Sender<io::Result<Child>>);
 /// How long one that was asked to end may take over it, before it is killed.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
+/// Between two looks whether a child is ready.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// How a child is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ending {
@@ -99,6 +102,20 @@ impl Process {
 
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits until it is ready. Says whether it is: not where it has ended, or takes longer than this.
+    pub(crate) fn becomes_ready(&mut self, within: Duration, is_ready: impl Fn() -> bool) -> bool {
+        let begun = Instant::now();
+        loop {
+            if is_ready() {
+                return true;
+            }
+            if self.has_ended() || begun.elapsed() > within {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
     }
 
     /// Freezes it, and returns when it is frozen.

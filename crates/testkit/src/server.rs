@@ -13,8 +13,7 @@ use std::{
     os::unix::net::UnixStream,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const START_WITHIN: Duration = Duration::from_secs(10);
@@ -84,12 +83,8 @@ impl RedisServer {
 
     fn run(&self) -> Result<(), String> {
         let mut process = self.launch.start(self.port());
-        let begun = Instant::now();
-        while !self.answers_within(Duration::from_secs(1)) {
-            if process.has_ended() || begun.elapsed() > START_WITHIN {
-                return Err(self.log());
-            }
-            thread::sleep(Duration::from_millis(5));
+        if !process.becomes_ready(START_WITHIN, || self.answers_within(Duration::from_secs(1))) {
+            return Err(self.log());
         }
         *self.process() = Some(process);
         Ok(())

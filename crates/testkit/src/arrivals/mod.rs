@@ -103,6 +103,11 @@ impl Arrivals {
         Self::new(self.0.into_iter().map(change))
     }
 
+    /// Each of them, in the order given.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arrival> {
+        self.0.iter()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -141,6 +146,22 @@ impl Arrival {
             connection: None,
             give_up_after: None,
         }
+    }
+
+    /// When it is due, since the play begins.
+    pub const fn due(&self) -> Duration {
+        self.at
+    }
+
+    /// Where it comes from.
+    pub const fn source(&self) -> Ipv4Addr {
+        self.from
+    }
+
+    /// The same, due at once.
+    #[must_use]
+    pub fn at_once(self) -> Self {
+        Self { at: Duration::ZERO, ..self }
     }
 
     /// From this address, which begins with 127.

@@ -19,8 +19,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpStream},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// It tries for two and a half seconds to bind a port that is taken.
@@ -81,12 +80,11 @@ impl Nginx {
         nginx.make_directory("html");
         nginx.configure(body);
         let mut process = nginx.launch();
-        let begun = Instant::now();
-        while nginx.count("start worker process ") == 0 || TcpStream::connect(nginx.address()).is_err() {
-            if process.has_ended() || begun.elapsed() > START_WITHIN {
-                return Err(nginx.error_log());
-            }
-            thread::sleep(Duration::from_millis(5));
+        let is_ready = process.becomes_ready(START_WITHIN, || {
+            nginx.count("start worker process ") > 0 && TcpStream::connect(nginx.address()).is_ok()
+        });
+        if !is_ready {
+            return Err(nginx.error_log());
         }
         *nginx.process() = Some(process);
         Ok(nginx)

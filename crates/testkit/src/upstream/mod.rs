@@ -11,7 +11,9 @@ pub use canned::Canned;
 use crate::{backstage::Backstage, http};
 use std::{
     fmt,
+    future::Future,
     net::SocketAddr,
+    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -58,6 +60,7 @@ pub struct Asked {
 
 struct Shared {
     handler: Box<Handler>,
+    sleep: Box<Sleep>,
     started: Instant,
     asked: Mutex<Vec<Asked>>,
     connections: AtomicU64,
@@ -67,11 +70,23 @@ struct Shared {
 
 type Handler = dyn Fn(&Asked) -> Canned + Send + Sync;
 
+type Sleep = dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+
 impl Upstream {
     /// Starts one that answers by this. A handler that panics closes the connection, and the upstream goes on.
     pub fn start(handler: impl Fn(&Asked) -> Canned + Send + Sync + 'static) -> Self {
+        Self::start_by(handler, |time| Box::pin(tokio::time::sleep(time)))
+    }
+
+    /// Starts one whose delays and pauses last as long as `sleep` does: by the clock of a test, for example. It is called
+    /// where a delay or pause begins.
+    pub fn start_by(
+        handler: impl Fn(&Asked) -> Canned + Send + Sync + 'static,
+        sleep: impl Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync + 'static,
+    ) -> Self {
         let shared = Arc::new(Shared {
             handler: Box::new(handler),
+            sleep: Box::new(sleep),
             started: Instant::now(),
             asked: Mutex::default(),
             connections: AtomicU64::new(0),

@@ -74,8 +74,8 @@ async fn connection(shared: &Shared, stream: TcpStream, number: u64) -> io::Resu
             asked
         };
         let canned = (shared.handler)(&asked);
-        pause(&mut stream, canned.after).await?;
-        let whole = answer(&mut stream, &canned, &asked, closes).await?;
+        pause(shared, &mut stream, canned.after).await?;
+        let whole = answer(shared, &mut stream, &canned, &asked, closes).await?;
         if closes || !whole {
             return stream.get_mut().shutdown().await;
         }
@@ -85,6 +85,7 @@ async fn connection(shared: &Shared, stream: TcpStream, number: u64) -> io::Resu
 
 /// Writes an answer, and says whether all of it.
 async fn answer(
+    shared: &Shared,
     to: &mut BufReader<TcpStream>,
     canned: &Canned,
     asked: &Asked,
@@ -120,7 +121,7 @@ async fn answer(
         bytes.clear();
         sent += count;
         if sent < goes {
-            self::pause(to, pause).await?;
+            self::pause(shared, to, pause).await?;
         }
     }
     let whole = !has_body || goes == size;
@@ -132,12 +133,12 @@ async fn answer(
 }
 
 /// Does nothing for a while, and notices a client that goes away meanwhile.
-async fn pause(stream: &mut BufReader<TcpStream>, time: Duration) -> io::Result<()> {
+async fn pause(shared: &Shared, stream: &mut BufReader<TcpStream>, time: Duration) -> io::Result<()> {
     if time.is_zero() {
         return Ok(());
     }
     tokio::select! {
-        () = sleep(time) => Ok(()),
+        () = (shared.sleep)(time) => Ok(()),
         () = gone(stream) => Err(ErrorKind::ConnectionAborted.into()),
     }
 }
