@@ -35,9 +35,7 @@ async fn a_drain_under_load_loses_nothing() {
             }
         }));
     }
-    while answered.load(SeqCst) < 500 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    crate::stage::until("500 answers", || answered.load(SeqCst) >= 500).await;
     stopped.store(true, SeqCst);
     let drained = gateway.drain(PATIENCE).await;
     assert_eq!(drained.cut, 0);

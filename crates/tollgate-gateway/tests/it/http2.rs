@@ -174,6 +174,7 @@ async fn an_answer_that_has_nothing_to_send_may_rest() {
     let address = scripted(|mut socket, _| async move {
         read_head(&mut socket).await;
         let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst").await;
+        // Longer than an answer may lie there without being taken.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let _ = socket.write_all(b"later").await;
     })

@@ -281,11 +281,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
 
 /// Waits until it is so.
 pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
-    let by = tokio::time::Instant::now() + PATIENCE;
-    while !so() {
-        assert!(tokio::time::Instant::now() < by, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    testkit::eventually_async(what, || std::future::ready(so().then_some(()))).await;
 }
 
 pub(crate) fn status(answer: &str) -> u16 {

@@ -15,6 +15,7 @@ mod shared;
 mod slots;
 mod soul;
 mod stage;
+mod stepped;
 mod switches;
 mod together;
 mod tunnels;

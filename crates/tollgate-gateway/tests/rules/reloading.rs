@@ -128,6 +128,7 @@ fn reloads_under_load_lose_nothing_and_decide_nothing_wrongly() {
         let mut odd = false;
         while begun.elapsed() < lasting() && clients.iter().all(|client| !client.is_finished()) {
             for _ in 0..5 {
+                // Ten reloads a second.
                 thread::sleep(Duration::from_millis(100));
                 odd = !odd;
                 stage.reload(&rules(odd));

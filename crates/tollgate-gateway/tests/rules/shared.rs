@@ -5,13 +5,13 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
     time::{Duration, Instant},
 };
 use testkit::{Arrivals, RedisServer, Seen, eventually};
-use tollgate_redis::RedisStore;
+use tollgate_redis::{HealthState, RedisStore};
 
 /// How long Redis may take here: more than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_millis(150);
@@ -105,6 +105,7 @@ fn two_gateways_share_a_queue() {
     );
     let (one, other) = (patient(&redis, &rules), patient(&redis, &rules));
     assert_eq!((one.get("/").status(), other.get("/").status()), (200, 200));
+    // Redis has the clock: by then the bucket has drained.
     thread::sleep(Duration::from_millis(1_100));
     let (here, there) = thread::scope(|scope| {
         let here = scope.spawn(|| Arrivals::at_once(5).play(one.address()));
@@ -139,15 +140,27 @@ struct Phase {
     slowest: Duration,
 }
 
+/// Clients that ask until this is dropped.
 struct Load<'a> {
     stage: &'a Stage<RedisStore>,
     phase: Mutex<Phase>,
+    /// How often each client has asked every path.
+    rounds: [AtomicUsize; 4],
     stop: AtomicBool,
 }
 
+/// Ends the load however the test ends.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 impl Load<'_> {
-    /// Asks each path in turn until told to stop.
-    fn run(&self) {
+    /// One client: asks each path in turn until told to stop.
+    fn run(&self, rounds: &AtomicUsize) {
         while !self.stop.load(SeqCst) {
             for path in ["/open", "/closed", "/slots"] {
                 let seen = self.stage.get(path);
@@ -156,7 +169,18 @@ impl Load<'_> {
                 *phase.statuses.entry((path, status)).or_default() += 1;
                 phase.slowest = phase.slowest.max(took);
             }
+            rounds.fetch_add(1, SeqCst);
         }
+    }
+
+    /// Waits until every client has finished so many rounds more: after one, nothing is under way that began before.
+    #[track_caller]
+    fn goes_on(&self, count: usize) {
+        let rounds = || self.rounds.each_ref().map(|rounds| rounds.load(SeqCst));
+        let begun = rounds();
+        eventually("every client to go on", || {
+            rounds().iter().zip(begun).all(|(now, begun)| *now >= begun + count).then_some(())
+        });
     }
 
     /// What came since the last time.
@@ -182,18 +206,21 @@ fn an_outage_is_dealt_with_as_each_rule_says() {
     let redis = RedisServer::start();
     let stage = gateway(&redis, POLICIES);
     assert_eq!(stage.statuses([get("/open"), get("/closed"), get("/local"), get("/slots")]), [200; 4]);
-    let load = Load { stage: &stage, phase: Mutex::default(), stop: AtomicBool::new(false) };
-    let (well, out) = thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| load.run());
+    let (rounds, stop) = (Default::default(), AtomicBool::new(false));
+    let load = Load { stage: &stage, phase: Mutex::default(), rounds, stop };
+    let (well, out, back) = thread::scope(|scope| {
+        let _stop = Stop(&load.stop);
+        for rounds in &load.rounds {
+            scope.spawn(|| load.run(rounds));
         }
-        thread::sleep(Duration::from_millis(400));
+        load.goes_on(20);
         let well = load.take();
         redis.kill();
         // Those that were asked while it went away are of neither phase.
         eventually("the outage to be noticed", || (stage.get("/closed").status() != 200).then_some(()));
-        thread::sleep(TIMEOUT);
+        load.goes_on(1);
         let going = load.take();
+        // It lasts: Redis is looked for meanwhile, again and again.
         thread::sleep(Duration::from_millis(700));
         let out = load.take();
         let local = (0..40).filter(|_| stage.ask(get("/local").header("k", "new")).status() == 200).count();
@@ -202,18 +229,19 @@ fn an_outage_is_dealt_with_as_each_rule_says() {
         assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")), "{}", refused.text());
         assert!(going.slowest < TIMEOUT + Duration::from_secs(1), "{:?}", going.slowest);
         redis.restart();
-        eventually("recovery", || (stage.get("/closed").status() == 200).then_some(()));
+        // More and more go to Redis again, and in the end all.
+        let state = || stage.enforcer.store().health().state;
+        eventually("recovery", || (state() == HealthState::Healthy).then_some(()));
+        load.goes_on(1);
         load.take();
-        thread::sleep(Duration::from_millis(300));
-        let back = load.take();
-        load.stop.store(true, SeqCst);
-        assert!(back.count("/closed", 200) > 0);
-        (well, out)
+        load.goes_on(20);
+        (well, out, load.take())
     });
-    for path in ["/open", "/closed", "/slots"] {
-        assert!(well.count(path, 200) > 0, "{path}");
-        assert_eq!(well.count(path, 429), 0, "{path}");
-        assert!(well.count(path, 200) + out.count(path, 200) > 0);
+    for (phase, path) in
+        ["/open", "/closed", "/slots"].into_iter().flat_map(|path| [(&well, path), (&back, path)])
+    {
+        assert!(phase.count(path, 200) > 0, "{path}");
+        assert_eq!(phase.count(path, 429), 0, "{path}");
     }
     let both = |path| (out.count(path, 200) > 0, out.count(path, 429) > 0);
     assert_eq!(both("/open"), (true, false), "{:?}", out.statuses);

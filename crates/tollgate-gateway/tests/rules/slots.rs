@@ -127,6 +127,7 @@ fn a_slot_is_renewed_while_the_request_lasts() {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(1_000) {
             assert_eq!(stage.get("/").status(), 429, "{path}, after {:?}", begun.elapsed());
+            // The slot is looked at again and again while it would run out several times.
             thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(first.join().expect("a play")[0].status(), 200);
@@ -153,6 +154,7 @@ routes:
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(900) {
         assert_eq!(stage.get("/").status(), 429, "after {:?}", begun.elapsed());
+        // As above: looked at while it would run out.
         thread::sleep(Duration::from_millis(50));
     }
     let seen = waiting.join().expect("a play").remove(0);

@@ -104,6 +104,15 @@ impl<S: Enter + 'static> Stage<S> {
         arrivals.into_iter().map(|arrival| self.ask(arrival).status()).collect()
     }
 
+    /// Waits until so many requests are in the gateway, waiting or being answered, and so many have reached the upstream.
+    #[track_caller]
+    pub(crate) fn stands(&self, inside: usize, through: usize) {
+        eventually(&format!("{inside} inside and {through} through"), || {
+            let now = (self.gateway.in_flight().inside(), self.up.asked().len());
+            (now == (inside, through)).then_some(())
+        });
+    }
+
     /// Waits until nothing is under way.
     #[track_caller]
     pub(crate) fn rests(&self) {

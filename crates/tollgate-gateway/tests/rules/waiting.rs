@@ -23,15 +23,6 @@ fn play(stage: &Stage, arrivals: impl IntoIterator<Item = Arrival>) -> JoinHandl
     thread::spawn(move || arrivals.play(address))
 }
 
-/// Waits until so many are held, and so many have reached the upstream.
-#[track_caller]
-fn stand(stage: &Stage, held: usize, through: usize) {
-    eventually(&format!("{held} held and {through} through"), || {
-        let now = (stage.gateway.in_flight().inside(), stage.up.asked().len());
-        (now == (held, through)).then_some(())
-    });
-}
-
 /// When one more would pass, by the state of the bucket.
 fn next(stage: &Stage) -> Decision {
     let edition = stage.enforcer.edition();
@@ -43,15 +34,18 @@ fn held_in_order(rules: &str) -> (Stage, ManualClock) {
     let (stage, clock) = Stage::still(rules);
     let mut playing = Vec::new();
     for (held, path) in [(0, "/first"), (1, "/second"), (2, "/third"), (3, "/last")] {
+        let before = next(&stage);
         playing.push(play(&stage, [get(path)]));
         // The next one comes when this one has its place.
-        stand(&stage, held, 1);
+        stage.stands(held, 1);
+        eventually("its place", || (next(&stage) != before).then_some(()));
     }
     for through in 2..=4 {
+        // Long enough for one to get through that does not wait for its turn.
         thread::sleep(Duration::from_millis(20));
         assert_eq!(stage.up.asked().len(), through - 1, "nobody goes before their turn");
         clock.advance(SECOND);
-        stand(&stage, 4 - through, through);
+        stage.stands(4 - through, through);
     }
     for playing in playing {
         assert_eq!(playing.join().expect("a play")[0].status(), 200);
@@ -88,7 +82,7 @@ fn a_leaky_buckets_delay_is_always_served() {
     let (stage, clock) = Stage::still(&rules);
     assert_eq!(stage.times(5, &get("/").header("host", "fast")), [200, 200, 200, 200, 429]);
     let playing = play(&stage, (0..2).map(|_| get("/").header("host", "slow")));
-    stand(&stage, 1, 5);
+    stage.stands(1, 5);
     clock.advance(SECOND);
     assert!(playing.join().expect("a play").iter().all(|seen| seen.status() == 200));
 }
@@ -101,13 +95,13 @@ fn a_leaky_buckets_queue_ends_at_its_capacity() {
         PATIENT.replace("token_bucket: { rate: 1/s, burst: 1 }", leaky).replace("{ wait: 3s }", "reject");
     let (stage, clock) = Stage::still(&rules);
     let playing = play(&stage, (0..3).map(|_| get("/")));
-    stand(&stage, 2, 1);
+    stage.stands(2, 1);
     let seen = stage.get("/");
     assert_eq!((seen.status(), seen.header("retry-after")), (429, Some("1")));
     clock.advance(SECOND);
-    stand(&stage, 1, 2);
+    stage.stands(1, 2);
     let late = play(&stage, [get("/late")]);
-    stand(&stage, 2, 2);
+    stage.stands(2, 2);
     assert_eq!(stage.get("/").status(), 429);
     clock.advance(2 * SECOND);
     let both = playing.join().expect("a play").into_iter().chain(late.join().expect("a play"));
@@ -118,13 +112,13 @@ fn a_leaky_buckets_queue_ends_at_its_capacity() {
 fn a_wait_that_would_be_too_long_is_refused_at_once() {
     let (stage, clock) = Stage::still(PATIENT);
     let playing = play(&stage, (0..4).map(|_| get("/")));
-    stand(&stage, 3, 1);
+    stage.stands(3, 1);
     let seen = stage.get("/");
     assert_eq!(seen.status(), 429);
     assert_eq!(seen.header("retry-after"), Some("1"), "in a second a wait of three is enough");
     for through in 2..=4 {
         clock.advance(SECOND);
-        stand(&stage, 4 - through, through);
+        stage.stands(4 - through, through);
     }
     assert!(playing.join().expect("a play").iter().all(|seen| seen.status() == 200));
 }
@@ -135,7 +129,7 @@ fn a_client_that_leaves_gives_its_turn_back() {
     assert_eq!(stage.get("/").status(), 200);
     assert_eq!(next(&stage), Decision::Deny(Retry::After(SECOND)));
     let leaving = play(&stage, (0..2).map(|_| get("/").give_up_after(Duration::from_millis(300))));
-    stand(&stage, 2, 1);
+    stage.stands(2, 1);
     assert_eq!(next(&stage), Decision::Deny(Retry::After(3 * SECOND)), "both have a turn");
     assert!(leaving.join().expect("a play").iter().all(|seen| seen.answer.is_err()));
     stage.rests();
@@ -157,7 +151,7 @@ fn a_client_with_a_body_that_leaves_gives_its_turn_back_too() {
     ] {
         let mut client = TcpStream::connect(stage.address()).expect("the gateway listens");
         write!(client, "POST / HTTP/1.1\r\nhost: a\r\n{body}").expect("room in the buffer");
-        stand(&stage, 1, 1);
+        stage.stands(1, 1);
         drop(client);
         stage.rests();
         assert_eq!(next(&stage), Decision::Deny(Retry::After(SECOND)), "it gave its turn back");
@@ -171,11 +165,11 @@ fn a_client_that_leaves_makes_room_for_whoever_comes() {
     let (stage, clock) = Stage::still(PATIENT);
     assert_eq!(stage.get("/").status(), 200);
     let leaving = play(&stage, [get("/leaves").give_up_after(Duration::from_millis(200))]);
-    stand(&stage, 1, 1);
+    stage.stands(1, 1);
     let staying = play(&stage, [get("/stays")]);
-    stand(&stage, 2, 1);
+    stage.stands(2, 1);
     assert!(leaving.join().expect("a play")[0].answer.is_err());
-    stand(&stage, 1, 1);
+    stage.stands(1, 1);
     assert_eq!(next(&stage), Decision::Deny(Retry::After(2 * SECOND)));
     clock.advance(2 * SECOND);
     assert_eq!(staying.join().expect("a play")[0].status(), 200);
@@ -230,9 +224,9 @@ fn a_queue_is_waited_in_and_no_longer_than_it_is() {
         + &one_rule("limits: [ { use: slots, key: [] } ], excess: { wait: 20s }");
     let (stage, _) = Stage::still(&rules);
     let first = play(&stage, [get("/first?delay=500")]);
-    stand(&stage, 1, 1);
+    stage.stands(1, 1);
     let second = play(&stage, [get("/second")]);
-    stand(&stage, 2, 1);
+    stage.stands(2, 1);
     let seen = stage.get("/third");
     assert_eq!((seen.status(), seen.header("retry-after")), (429, Some("1")), "the queue has one place");
     assert_eq!(first.join().expect("a play")[0].status(), 200);
