@@ -10,18 +10,18 @@ use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use std::{net::SocketAddr, time::Duration};
 use tokio::net::TcpListener;
 use tollgate::{Align, Concurrency, FixedWindow, Rate, TokenBucket};
-use tollgate_tower::{LimitLayer, Missing, Toll};
+use tollgate_tower::{LayerLimit, LimitLayer, Missing};
 
 fn routes() -> Result<Router> {
     // For every route: charged together, or not at all.
     let everywhere = LimitLayer::of([
-        Toll::new("per-ip", TokenBucket::new(Rate::per_minute(6)?, 8)?).by_ip().missing(Missing::Deny),
-        Toll::new("in-flight", Concurrency::new(100, Duration::from_secs(30))?),
+        LayerLimit::new("per-ip", TokenBucket::new(Rate::per_minute(6)?, 8)?).by_ip().missing(Missing::Deny),
+        LayerLimit::new("in-flight", Concurrency::new(100, Duration::from_secs(30))?),
     ]);
     // For one of them, besides: three tries a day for a name, wherever they come from.
     let tries = FixedWindow::new(3, Duration::from_secs(86_400))?.with_align(Align::FirstHit);
     let logins =
-        LimitLayer::of([Toll::new("login", tries).by(|request| Some(request.uri.path().to_owned()))]);
+        LimitLayer::of([LayerLimit::new("login", tries).by(|request| Some(request.uri.path().to_owned()))]);
     Ok(Router::new()
         .route("/login/{name}", get(|Path(name): Path<String>| async move { format!("no, {name}") }))
         .route_layer(logins)

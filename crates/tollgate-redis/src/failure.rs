@@ -7,12 +7,13 @@
 use crate::{
     limit::{Edition, RedisLimit},
     store::RedisStore,
-    turn::RedisPermit,
+    turn::{RedisPermit, Room},
 };
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tollgate::{
     Bounds, Charge, Clock, DecidedBy, Decision, Enter, Entered, Key, LimitHandle, ManualClock, MemoryStore,
-    OnFailure, PermitId, Retry, SetStatus, Sleep, Status, StoreError, SystemClock, Time, Timer,
+    OnFailure, PermitId, Reason, Refused, Retry, SetStatus, Sleep, Status, StoreError, SystemClock, Time,
+    Timer, WaitError,
 };
 
 /// When a closed limit tells callers to come back: about when the next probe will have been answered.
@@ -131,25 +132,39 @@ impl RedisStore {
     pub(crate) async fn enter_without(
         &self,
         charges: &[Charge<'_, RedisLimit>],
+        up_to: Duration,
+        room: Room,
         error: StoreError,
-    ) -> Result<Entered<RedisPermit>, StoreError> {
+    ) -> Result<RedisPermit, WaitError> {
         let policies = self.policies(charges, error.clone())?;
         if is_closed(&policies, charges) {
-            return self.decide_without(charges, error, Charging::No).map(Entered::Refused);
+            let status = self.decide_without(charges, error, Charging::No)?;
+            let reason = |after| Reason::NoRoom { retry_after: Some(after) };
+            return Err(Refused::from_status(&status, charges, reason).into());
         }
         let (locals, handles) = self.locals(charges, &policies)?;
         let locals = own_charges(&locals, &handles);
         self.shared.counts.without_redis();
-        let told = |statuses: &[Status]| SetStatus::new(by_policy(charges, &policies, statuses), None);
+        let status = |locals: &[Status]| SetStatus::new(by_policy(charges, &policies, locals), None);
         if locals.is_empty() {
-            return Ok(Entered::In(RedisPermit::without_redis(told(&[]), None)));
+            return Ok(RedisPermit::without_redis(status(&[]), None));
         }
-        Ok(match self.shared.local.store.enter(&locals).await? {
-            Entered::In(permit) => {
-                Entered::In(RedisPermit::without_redis(told(permit.statuses()), Some(permit)))
+        let local = &self.shared.local.store;
+        let entered = match room {
+            Room::Awaited => local.enter_owned(&locals).up_to(up_to).await,
+            Room::AsSaid => match Enter::enter(local, &locals).await? {
+                Entered::In(permit) => Ok(permit),
+                Entered::Refused(refused) => Err(refused.into()),
+            },
+        };
+        match entered {
+            Ok(permit) => Ok(RedisPermit::without_redis(status(permit.statuses()), Some(permit))),
+            Err(WaitError::Refused(refused)) => {
+                let status = status(refused.status().statuses());
+                Err(Refused::with_reason(refused.reason(), &status).into())
             }
-            Entered::Refused(status) => Entered::Refused(told(status.statuses())),
-        })
+            Err(error) => Err(error),
+        }
     }
 
     /// What is done about each charge, where the error is an outage and somebody said what to do.

@@ -44,4 +44,4 @@ pub use builder::{OpenError, RedisStoreBuilder};
 pub use health::{Health, HealthState};
 pub use limit::RedisLimit;
 pub use store::RedisStore;
-pub use turn::{RedisPermit, RedisReservation, TurnError};
+pub use turn::{RedisPermit, RedisReservation, RedisWait};

@@ -27,8 +27,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tollgate::{
-    Charge, Clock, Key, Limit, OnFailure, PermitId, SetStatus, Sleep, Store, StoreError, SystemClock, Time,
-    Timer,
+    Charge, Clock, Key, Limit, OnFailure, PermitId, SetStatus, Sleep, Store, StoreError, StoreLimiter,
+    SystemClock, Time, Timer,
 };
 
 /// Limits shared through Redis. Clones are the same store.
@@ -115,6 +115,19 @@ impl RedisStore {
     /// Where Redis cannot keep its numbers, or the name is taken by a limit of this store with other numbers.
     pub fn add(&self, name: &str, limit: impl Into<Limit>) -> Result<RedisLimit, StoreError> {
         self.add_generation(name, limit, 0)
+    }
+
+    /// Adds a limit under a name that means the same to every node, as a limiter of its own. Where this store knows the name, its
+    /// limit is changed to these numbers.
+    ///
+    /// # Errors
+    /// Where Redis cannot keep its numbers.
+    pub fn limiter(
+        self: &Arc<Self>,
+        name: &str,
+        limit: impl Into<Limit>,
+    ) -> Result<StoreLimiter<Self>, StoreError> {
+        StoreLimiter::new(self, name, limit)
     }
 
     /// Adds a limit of which this is the so-manieth version: while nodes with different ones run side by side, the highest
@@ -346,6 +359,11 @@ impl RedisStore {
             Some(clock) => clock.now(),
             None => self.shared.ticks.now(),
         }
+    }
+
+    /// Ready after this long; does not keep the store alive.
+    pub(crate) fn sleep_for(&self, time: Duration) -> Sleep {
+        self.sleep(self.now() + time)
     }
 
     pub(crate) async fn sleep_until(&self, until: Time) {

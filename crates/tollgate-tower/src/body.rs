@@ -1,6 +1,6 @@
 //! A response's body, which holds its slots until it ends.
 
-use crate::held::Held;
+use crate::backend::HeldSlots;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -17,7 +17,7 @@ pin_project! {
     pub struct LimitBody<B> {
         #[pin]
         kind: Kind<B>,
-        held: Option<Held>,
+        slots: Option<HeldSlots>,
     }
 }
 
@@ -32,15 +32,15 @@ pin_project! {
 
 impl<B: Body> LimitBody<B> {
     /// Of a response that holds something until its body has ended. One that has none has ended.
-    pub(crate) fn passed(body: B, held: Option<Held>) -> Self {
-        let held = held.filter(|_| !body.is_end_stream());
-        Self { kind: Kind::Passed { body }, held }
+    pub(crate) fn passed(body: B, slots: Option<HeldSlots>) -> Self {
+        let slots = slots.filter(|_| !body.is_end_stream());
+        Self { kind: Kind::Passed { body }, slots }
     }
 }
 
 impl<B> LimitBody<B> {
     pub(crate) fn refused(body: Bytes) -> Self {
-        Self { kind: Kind::Refused { body: Some(body).filter(|body| !body.is_empty()) }, held: None }
+        Self { kind: Kind::Refused { body: Some(body).filter(|body| !body.is_empty()) }, slots: None }
     }
 }
 
@@ -58,7 +58,7 @@ impl<B: Body<Data: From<Bytes>>> Body for LimitBody<B> {
                 let frame = ready!(body.as_mut().poll_frame(context));
                 // Whoever reads may not ask again after the last frame, and keep the body.
                 if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
-                    *this.held = None;
+                    *this.slots = None;
                 }
                 Poll::Ready(frame)
             }
@@ -84,6 +84,6 @@ impl<B: Body<Data: From<Bytes>>> Body for LimitBody<B> {
 /// An empty body, for frameworks that make a response of their own.
 impl<B: Default> Default for LimitBody<B> {
     fn default() -> Self {
-        Self { kind: Kind::Passed { body: B::default() }, held: None }
+        Self { kind: Kind::Passed { body: B::default() }, slots: None }
     }
 }

@@ -1,11 +1,8 @@
 //! The layer for outgoing calls, whatever their protocol: each waits its turn, or is not made.
 
 use crate::{
-    gate::{Entering, Gate},
-    held::{Held, Keeper},
-    key::{Found, OwnedKey},
-    queue::{Ended, Queued},
-    toll::max_hold,
+    backend::{Admitting, Backend, HeldSlots, KeyCharge, StoreBackend},
+    queued_call::{QueueOutcome, QueuedCall},
 };
 use pin_project_lite::pin_project;
 use std::{
@@ -17,7 +14,7 @@ use std::{
     time::Duration,
 };
 use thiserror::Error;
-use tollgate::{Charge, Limit, LimitHandle, MemoryStore, Refused, StoreError, Timer, WaitError};
+use tollgate::{Enter, Limit, MemoryStore, OwnedKey, Refused, Store, StoreError, WaitError};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -55,10 +52,8 @@ pub struct CallLayer<K = Everyone> {
 
 #[derive(Clone)]
 struct CallRules {
-    gate: Arc<dyn Gate>,
-    keeper: Arc<Keeper>,
-    handle: LimitHandle,
-    wait: Option<Duration>,
+    backend: Arc<dyn Backend>,
+    wait: Duration,
     cost: u32,
 }
 
@@ -97,25 +92,24 @@ impl<R, K: Into<OwnedKey>, F: Fn(&R) -> K> KeyOf<R> for ByRequest<F> {
 impl CallLayer {
     /// A limit for calls; they wait for as long as it takes, unless said otherwise.
     pub fn new(limit: impl Into<Limit>) -> Self {
-        match Self::in_store(&Arc::new(MemoryStore::new()), limit) {
+        match Self::in_store(&Arc::new(MemoryStore::new()), "calls", limit) {
             Ok(layer) => layer,
             Err(error) => unreachable!("a new store has room for a limit: {error}"),
         }
     }
 
-    /// As [`new`](Self::new), in a store of yours, which may have a clock of its own.
+    /// As [`new`](Self::new), in a store of yours: one that several processes share (`RedisStore` of `tollgate-redis`), or one
+    /// in memory with a clock of its own. In a shared store the name is what processes share.
     ///
     /// # Errors
-    /// Where the store has no room for the limit.
-    pub fn in_store<C: Timer + Send + Sync + 'static>(
-        store: &Arc<MemoryStore<C>>,
+    /// Where the store has no room for the limit, or cannot keep its numbers.
+    pub fn in_store<S: Enter + 'static>(
+        store: &Arc<S>,
+        name: &str,
         limit: impl Into<Limit>,
     ) -> Result<Self, StoreError> {
-        let limit = limit.into();
-        let handle = store.add(limit.clone())?;
-        let gate: Arc<dyn Gate> = Arc::new(Arc::clone(store));
-        let keeper = Keeper::new(Arc::clone(&gate), max_hold(&limit).into_iter());
-        let rules = CallRules { gate, keeper, handle, wait: None, cost: 1 };
+        let backend: Arc<dyn Backend> = StoreBackend::add(store, std::iter::once((name, &limit.into())))?;
+        let rules = CallRules { backend, wait: Duration::MAX, cost: 1 };
         Ok(Self { rules: Arc::new(rules), key: Everyone })
     }
 }
@@ -124,7 +118,7 @@ impl<K> CallLayer<K> {
     /// Lets a call wait for so long at most. Zero lets none wait.
     #[must_use]
     pub fn wait(mut self, up_to: Duration) -> Self {
-        Arc::make_mut(&mut self.rules).wait = Some(up_to);
+        Arc::make_mut(&mut self.rules).wait = up_to;
         self
     }
 
@@ -152,10 +146,11 @@ impl<K> CallLayer<K> {
         CallLayer { rules: self.rules, key: ByRequest(key) }
     }
 
-    /// The limit in the store that was given to [`in_store`](CallLayer::in_store).
+    /// The limit as the store knows it that was given to [`in_store`](CallLayer::in_store); `None` where that is of another
+    /// type.
     #[must_use]
-    pub fn handle(&self) -> &LimitHandle {
-        &self.rules.handle
+    pub fn handle<S: Store + 'static>(&self, _: &Arc<S>) -> Option<&S::Limit> {
+        self.rules.backend.limit(0)?.downcast_ref()
     }
 }
 
@@ -204,20 +199,18 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let entering = self.rules.enter(self.key.key_of(&request));
+        let admitting = self.rules.enter(&self.key.key_of(&request));
         let fresh = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, fresh);
-        let queued = Queued::new(entering, Arc::clone(&self.rules.keeper), ready, request);
-        CallFuture { state: State::Waiting { queued } }
+        CallFuture { state: State::Waiting { queued: QueuedCall::new(admitting, ready, request) } }
     }
 }
 
 impl CallRules {
-    fn enter(&self, key: OwnedKey) -> Entering {
-        let found = Found::Made(key);
-        let values = found.values();
-        let charge = Charge::new(&self.handle, found.key(&values)).cost(self.cost);
-        self.gate.enter(&[self.wait.map_or(charge, |wait| charge.up_to(wait))])
+    fn enter(&self, key: &OwnedKey) -> Admitting {
+        let values = key.values();
+        let charge = KeyCharge { limit: 0, key: key.key(&values), cost: self.cost, up_to: Some(self.wait) };
+        Arc::clone(&self.backend).enter(&[charge])
     }
 }
 
@@ -236,8 +229,8 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<S, R, F> {
-        Waiting { queued: Queued<S, R> },
-        Calling { #[pin] future: F, held: Option<Held> },
+        Waiting { queued: QueuedCall<S, R> },
+        Calling { #[pin] future: F, slots: Option<HeldSlots> },
     }
 }
 
@@ -248,15 +241,17 @@ impl<S: Service<R> + Clone, R> Future for CallFuture<S, R> {
         let mut this = self.project();
         loop {
             let next = match this.state.as_mut().project() {
-                StateProj::Calling { future, held } => {
+                StateProj::Calling { future, slots } => {
                     let result = ready!(future.poll(context));
-                    *held = None;
+                    *slots = None;
                     return Poll::Ready(result.map_err(CallError::Call));
                 }
                 StateProj::Waiting { queued } => match ready!(queued.poll(context)) {
-                    Ended::Called(future, entered) => State::Calling { future, held: entered.held },
-                    Ended::TurnedAway(error, _) => return Poll::Ready(Err(error.into())),
-                    Ended::Broken(error) => return Poll::Ready(Err(CallError::Call(error))),
+                    QueueOutcome::Called(future, admission) => {
+                        State::Calling { future, slots: admission.slots }
+                    }
+                    QueueOutcome::Rejected(error, _) => return Poll::Ready(Err(error.into())),
+                    QueueOutcome::Broken(error) => return Poll::Ready(Err(CallError::Call(error))),
                 },
             };
             this.state.set(next);

@@ -6,7 +6,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
-use tollgate::Key;
+use tollgate::{Key, KeyValues, OwnedKey};
 use tollgate_http::{TrustedProxies, bucket_of};
 
 /// The address at the other end of the connection, for [`by_ip`](crate::LimitLayer::by_ip): a server without axum or tonic
@@ -34,22 +34,6 @@ pub enum Missing {
     Skip,
     /// It is refused.
     Deny,
-}
-
-/// A key that a closure has made; see [`Key`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OwnedKey {
-    /// One bucket for all.
-    All,
-    /// One text.
-    Text(String),
-    /// A number, which is not the same as its digits.
-    Number(u64),
-    /// An address.
-    Ip(IpAddr),
-    /// Several values, of which some may be missing. Nothing is joined: `["a", "b c"]` is not `["a b", "c"]`.
-    List(Vec<Option<String>>),
 }
 
 /// How a limit finds its key in a request.
@@ -90,21 +74,17 @@ impl By {
 
 impl Found<'_> {
     /// The values of a list, which a key only borrows.
-    pub(crate) fn values(&self) -> Vec<Option<&str>> {
+    pub(crate) fn values(&self) -> KeyValues<'_> {
         match self {
-            Self::Made(OwnedKey::List(values)) => values.iter().map(Option::as_deref).collect(),
-            _ => Vec::new(),
+            Self::Lent(_) => Vec::new(),
+            Self::Made(key) => key.values(),
         }
     }
 
     pub(crate) fn key<'a>(&'a self, values: &'a [Option<&'a str>]) -> Key<'a> {
         match self {
             Self::Lent(key) => *key,
-            Self::Made(OwnedKey::All) => Key::All,
-            Self::Made(OwnedKey::Text(text)) => Key::Text(text),
-            Self::Made(OwnedKey::Number(number)) => Key::Number(*number),
-            Self::Made(OwnedKey::Ip(address)) => Key::Ip(*address),
-            Self::Made(OwnedKey::List(_)) => Key::List(values),
+            Self::Made(key) => key.key(values),
         }
     }
 }
@@ -147,29 +127,5 @@ impl fmt::Debug for By {
             Self::Header(name) => f.debug_tuple("Header").field(name).finish(),
             Self::Lent(_) | Self::Made(_) => f.write_str("Closure"),
         }
-    }
-}
-
-macro_rules! from {
-    ($($kind:ty => $variant:ident)*) => {$(
-        impl From<$kind> for OwnedKey {
-            fn from(value: $kind) -> Self {
-                Self::$variant(value.into())
-            }
-        }
-    )*};
-}
-
-from! { String => Text  &str => Text  u64 => Number  u32 => Number  IpAddr => Ip  Vec<Option<String>> => List }
-
-impl From<()> for OwnedKey {
-    fn from((): ()) -> Self {
-        Self::All
-    }
-}
-
-impl<const N: usize> From<[Option<String>; N]> for OwnedKey {
-    fn from(values: [Option<String>; N]) -> Self {
-        Self::List(values.into())
     }
 }

@@ -1,18 +1,17 @@
 //! The layer for services: what it charges requests, and how.
 
 use crate::{
-    gate::Gate,
-    held::Keeper,
+    backend::{Backend, StoreBackend, max_hold},
+    layer_limit::{LayerLimit, Terms, counts_by, own_delay},
     refusal::Refusal,
-    rules::{Limited, Rules},
+    rules::{KeyedLimit, Rules},
     service::LimitService,
-    toll::{Terms, Toll, counts_by, max_hold, own_delay},
 };
 use bytes::Bytes;
 use http::Response;
 use ipnet::IpNet;
 use std::{fmt, sync::Arc, time::Duration};
-use tollgate::{Limit, LimitHandle, MemoryStore, StoreError, Timer};
+use tollgate::{Enter, Limit, MemoryStore, Store, StoreError};
 use tollgate_http::{HeaderStyle, Policies, RefusalStyle, TrustedProxies};
 use tower_layer::Layer;
 
@@ -41,45 +40,43 @@ pub struct LimitLayer {
 impl LimitLayer {
     /// One limit, which clients know as `default`; one bucket for all requests, unless said otherwise.
     pub fn new(limit: impl Into<Limit>) -> Self {
-        Self::of([Toll::new("default", limit)])
+        Self::of([LayerLimit::new("default", limit)])
     }
 
     /// Several limits: a request is charged for all of them, or for none.
     ///
     /// # Panics
     /// Where there are more than a store holds, some 65,000.
-    pub fn of(tolls: impl IntoIterator<Item = Toll>) -> Self {
-        match Self::in_store(&Arc::new(MemoryStore::new()), tolls) {
+    pub fn of(limits: impl IntoIterator<Item = LayerLimit>) -> Self {
+        match Self::in_store(&Arc::new(MemoryStore::new()), limits) {
             Ok(layer) => layer,
             Err(error) => panic!("LimitLayer::of: {error}"),
         }
     }
 
-    /// As [`of`](Self::of), in a store of yours: with bounds or a clock of your choice, or to look at it and change it by hand
-    /// (see [`handle`](Self::handle)).
+    /// As [`of`](Self::of), in a store of yours: one that several processes share (`RedisStore` of `tollgate-redis`), one in
+    /// memory with bounds or a clock of your choice, or one whose keys you change by hand (see [`handle`](Self::handle)).
+    ///
+    /// In a shared store the names are what processes share: the same name and the same key are the same bucket.
     ///
     /// # Errors
-    /// Where the store has no room for the limits.
-    pub fn in_store<C: Timer + Send + Sync + 'static>(
-        store: &Arc<MemoryStore<C>>,
-        tolls: impl IntoIterator<Item = Toll>,
+    /// Where the store has no room for the limits, or cannot keep their numbers.
+    pub fn in_store<S: Enter + 'static>(
+        store: &Arc<S>,
+        limits: impl IntoIterator<Item = LayerLimit>,
     ) -> Result<Self, StoreError> {
-        let limited = |toll: Toll| {
-            Ok(Limited {
-                name: toll.name,
-                handle: store.add(toll.limit.clone())?,
-                terms: toll.terms,
-                delay: own_delay(&toll.limit),
-                holds: max_hold(&toll.limit).is_some(),
-                limit: toll.limit,
-            })
+        let keyed = |it: LayerLimit| KeyedLimit {
+            name: it.name,
+            terms: it.terms,
+            delay: own_delay(&it.limit),
+            has_slots: max_hold(&it.limit).is_some(),
+            limit: it.limit,
         };
-        let limits = tolls.into_iter().map(limited).collect::<Result<Vec<_>, _>>()?;
-        let gate: Arc<dyn Gate> = Arc::new(Arc::clone(store));
-        let keeper = Keeper::new(Arc::clone(&gate), limits.iter().filter_map(|it| max_hold(&it.limit)));
+        let limits: Vec<_> = limits.into_iter().map(keyed).collect();
+        let backend: Arc<dyn Backend> =
+            StoreBackend::add(store, limits.iter().map(|it| (&*it.name, &it.limit)))?;
         let mut rules = Rules {
-            gate,
-            keeper,
+            backend,
             limits,
             terms: Terms::default(),
             proxies: TrustedProxies::default(),
@@ -152,12 +149,13 @@ impl LimitLayer {
         self
     }
 
-    /// A limit by its name, whose keys can be reset, granted and banned in the store that was given to
-    /// [`in_store`](Self::in_store). Its numbers can be changed there, not its kind; clients are told of those that the layer
-    /// was made with.
+    /// A limit by its name, as the store knows it that was given to [`in_store`](Self::in_store): there its keys can be reset,
+    /// granted and banned. Its numbers can be changed there, not its kind; responses name those that the layer was made with.
+    /// `None` where no limit has that name, or the store is of another type.
     #[must_use]
-    pub fn handle(&self, name: &str) -> Option<&LimitHandle> {
-        self.rules.limits.iter().find(|it| it.name == name).map(|it| &it.handle)
+    pub fn handle<S: Store + 'static>(&self, _: &Arc<S>, name: &str) -> Option<&S::Limit> {
+        let limit = self.rules.limits.iter().position(|it| it.name == name)?;
+        self.rules.backend.limit(limit)?.downcast_ref()
     }
 
     /// The rules of this layer and its later clones; those of earlier ones stay, and so does what is used of the limits.

@@ -55,23 +55,23 @@
 #[cfg_attr(all(feature = "axum", feature = "tonic"), doc = include_str!("../../../docs/tower.md"))]
 mod documents {}
 
+mod backend;
 mod body;
 mod call;
-mod gate;
-mod held;
 mod key;
 mod layer;
-mod queue;
+mod layer_limit;
+mod queued_call;
 mod refusal;
 mod rules;
 mod service;
-mod toll;
 
 pub use body::LimitBody;
 pub use call::{ByRequest, CallError, CallFuture, CallLayer, CallService, Everyone, KeyOf};
-pub use key::{Missing, OwnedKey, PeerAddr};
+pub use key::{Missing, PeerAddr};
 pub use layer::LimitLayer;
+pub use layer_limit::LayerLimit;
 pub use refusal::{Cause, Refusal};
 pub use service::{LimitFuture, LimitService};
-pub use toll::Toll;
+pub use tollgate::OwnedKey;
 pub use tollgate_http::{HeaderStyle, RefusalStyle};

@@ -1,23 +1,21 @@
-//! What a layer's clones share: its limits, what it asks of requests, and what it tells them.
+//! What a layer's clones share: its limits, how it decides requests, and what it responds.
 
 use crate::{
-    gate::{Entering, Gate},
-    held::Keeper,
+    backend::{Admitting, Backend, Checked, KeyCharge},
     key::{By, Found, MISSING, Missing},
+    layer_limit::Terms,
     refusal::{Cause, Refusal},
-    toll::Terms,
 };
 use bytes::Bytes;
 use http::{HeaderMap, Response, request::Parts};
 use std::{sync::Arc, time::Duration};
-use tollgate::{Charge, Decision, Limit, LimitHandle, Retry, Status, StoreError, WaitError};
+use tollgate::{Decision, Limit, Retry, SetStatus, Status, StoreError, WaitError};
 use tollgate_http::{HeaderStyle, Policies, Policy, RefusalStyle, TrustedProxies};
 
 #[derive(Clone)]
 pub(crate) struct Rules {
-    pub(crate) gate: Arc<dyn Gate>,
-    pub(crate) keeper: Arc<Keeper>,
-    pub(crate) limits: Vec<Limited>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) limits: Vec<KeyedLimit>,
     /// For limits that say nothing of their own.
     pub(crate) terms: Terms,
     pub(crate) proxies: TrustedProxies,
@@ -29,51 +27,45 @@ pub(crate) struct Rules {
 
 pub(crate) type OnRefusal = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync;
 
-/// A limit in the store.
+/// A limit of the layer, and how it finds its key.
 #[derive(Clone)]
-pub(crate) struct Limited {
+pub(crate) struct KeyedLimit {
     pub(crate) name: String,
     pub(crate) limit: Limit,
-    pub(crate) handle: LimitHandle,
     pub(crate) terms: Terms,
     /// How long it delays by itself.
     pub(crate) delay: Option<Duration>,
-    /// Whether it holds slots.
-    pub(crate) holds: bool,
+    pub(crate) has_slots: bool,
 }
 
-/// How limits stand, by their numbers in the layer.
+/// How limits stand, by their places in the layer: what responses tell of them.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct LimitReport {
     /// Which limits charged; all, where it is nothing.
     which: Option<Vec<usize>>,
-    statuses: Vec<Status>,
+    /// `None` where no limit charged.
+    status: Option<SetStatus>,
 }
 
 /// What becomes of a request.
-pub(crate) enum Decided {
-    Pass(Told),
+pub(crate) enum RequestDecision {
+    Pass(LimitReport),
     Refuse(Response<Bytes>),
-    /// It may have to wait, or holds something.
-    Enter(Entering, Option<Vec<usize>>),
+    /// The store has to be asked, or the request may wait, or it holds slots.
+    Later(Admitting, Option<Vec<usize>>),
 }
 
 impl Rules {
-    pub(crate) fn decide(&self, request: &Parts) -> Decided {
+    pub(crate) fn decide(&self, request: &Parts) -> RequestDecision {
         let is_plain = self.is_plain();
         // One limit that always charges needs no lists.
         if let ([one], true) = (&self.limits[..], is_plain)
             && let Some(found) = self.by(one).find(request, &self.proxies)
         {
             let values = found.values();
-            let charge = Charge::new(&one.handle, found.key(&values)).cost(self.cost(one, request));
-            return match self.gate.check_one(&charge) {
-                Ok(status) => {
-                    let told = Told { which: None, statuses: vec![status] };
-                    self.decided(status.decision(), told, 0, request)
-                }
-                Err(error) => Decided::Refuse(self.undecided(request, &error)),
-            };
+            let cost = self.cost(one, request);
+            let charge = KeyCharge { limit: 0, key: found.key(&values), cost, up_to: None };
+            return self.check(&[charge], None, request);
         }
         let mut found = Vec::with_capacity(self.limits.len());
         for (index, limited) in self.limits.iter().enumerate() {
@@ -82,7 +74,7 @@ impl Rules {
                 (Some(key), _) => found.push((index, key)),
                 (None, Missing::Share) => found.push((index, Found::Lent(MISSING))),
                 (None, Missing::Skip) => {}
-                (None, Missing::Deny) => return Decided::Refuse(self.without_key(request, limited)),
+                (None, Missing::Deny) => return RequestDecision::Refuse(self.without_key(request, limited)),
             }
         }
         let which =
@@ -93,60 +85,67 @@ impl Rules {
             .zip(&values)
             .map(|((index, found), values)| {
                 let limited = &self.limits[*index];
-                let charge =
-                    Charge::new(&limited.handle, found.key(values)).cost(self.cost(limited, request));
-                if is_plain { charge } else { charge.up_to(self.patience(limited)) }
+                let up_to = (!is_plain).then(|| self.patience(limited));
+                let (key, cost) = (found.key(values), self.cost(limited, request));
+                KeyCharge { limit: *index, key, cost, up_to }
             })
             .collect();
         if charges.is_empty() {
-            return Decided::Pass(Told { which, statuses: Vec::new() });
+            return RequestDecision::Pass(LimitReport { which, status: None });
         }
-        if !is_plain {
-            return Decided::Enter(self.gate.enter(&charges), which);
-        }
-        match self.gate.check(&charges) {
-            Ok(set) => {
-                let told = Told { which, statuses: set.statuses().to_vec() };
-                self.decided(set.decision(), told, set.denied_by().unwrap_or(0), request)
-            }
-            Err(error) => Decided::Refuse(self.undecided(request, &error)),
+        if is_plain {
+            self.check(&charges, which, request)
+        } else {
+            RequestDecision::Later(Arc::clone(&self.backend).enter(&charges), which)
         }
     }
 
-    fn decided(&self, decision: Decision, told: Told, by: usize, request: &Parts) -> Decided {
+    fn check(
+        &self,
+        charges: &[KeyCharge<'_>],
+        which: Option<Vec<usize>>,
+        request: &Parts,
+    ) -> RequestDecision {
+        let status = match self.backend.check(charges) {
+            Checked::Now(Ok(status)) => status,
+            Checked::Now(Err(error)) => return RequestDecision::Refuse(self.undecided(request, &error)),
+            Checked::Later(admitting) => return RequestDecision::Later(admitting, which),
+        };
+        let (decision, by) = (status.decision(), status.denied_by().unwrap_or(0));
+        let report = LimitReport::new(which, status);
         match decision {
-            Decision::Deny(retry) => Decided::Refuse(self.refused(request, &told, by, retry)),
+            Decision::Deny(retry) => RequestDecision::Refuse(self.refuse(request, &report, by, retry)),
             // Limits that make a request wait are entered, not checked.
-            Decision::Allow | Decision::Wait(_) => Decided::Pass(told),
+            Decision::Allow | Decision::Wait(_) => RequestDecision::Pass(report),
         }
     }
 
     /// Whether every request is answered at once and holds nothing.
     fn is_plain(&self) -> bool {
-        self.wait.is_none() && !self.limits.iter().any(|it| it.holds || it.delay.is_some())
+        self.wait.is_none() && !self.limits.iter().any(|it| it.has_slots || it.delay.is_some())
     }
 
-    fn by<'a>(&'a self, limited: &'a Limited) -> &'a By {
+    fn by<'a>(&'a self, limited: &'a KeyedLimit) -> &'a By {
         limited.terms.by.as_ref().or(self.terms.by.as_ref()).unwrap_or(&By::Everyone)
     }
 
-    fn cost(&self, limited: &Limited, request: &Parts) -> u32 {
+    fn cost(&self, limited: &KeyedLimit, request: &Parts) -> u32 {
         let cost = limited.terms.cost.as_ref().or(self.terms.cost.as_ref());
         cost.map_or(1, |cost| cost.of(request))
     }
 
     /// How long a charge may wait: as long as requests may, and for its own pace in any case.
-    fn patience(&self, limited: &Limited) -> Duration {
+    fn patience(&self, limited: &KeyedLimit) -> Duration {
         self.wait.unwrap_or_default().max(limited.delay.unwrap_or_default())
     }
 
-    /// Tells of a request that passed.
-    pub(crate) fn tell(&self, told: &Told, headers: &mut HeaderMap) {
-        self.policies.allow(told.pairs(), headers);
+    /// Writes the header fields of a request that passed.
+    pub(crate) fn write_headers(&self, report: &LimitReport, headers: &mut HeaderMap) {
+        self.policies.allow(report.pairs(), headers);
     }
 
-    /// The answer to a request whose turn did not come.
-    pub(crate) fn turned_away(
+    /// The response to a request that was not admitted.
+    pub(crate) fn reject(
         &self,
         request: &Parts,
         which: Option<Vec<usize>>,
@@ -154,8 +153,9 @@ impl Rules {
     ) -> Response<Bytes> {
         match error {
             WaitError::Refused(refused) => {
-                let told = Told { which, statuses: refused.statuses().to_vec() };
-                self.refused(request, &told, refused.denied_by(), refused.retry())
+                let status = SetStatus::new(refused.statuses().iter().copied(), None);
+                let report = LimitReport::new(which, status);
+                self.refuse(request, &report, refused.denied_by(), refused.retry())
             }
             WaitError::Store(error) => self.undecided(request, error),
             // Whatever else a wait may come to end with.
@@ -164,12 +164,12 @@ impl Rules {
     }
 
     /// `by` is the charge that was decisive. It may have room again, where a wait has ended; it is named all the same.
-    fn refused(&self, request: &Parts, told: &Told, by: usize, retry: Retry) -> Response<Bytes> {
-        let mut violated: Vec<_> = self.policies.violated(told.pairs()).collect();
+    fn refuse(&self, request: &Parts, report: &LimitReport, by: usize, retry: Retry) -> Response<Bytes> {
+        let mut violated: Vec<_> = self.policies.violated(report.pairs()).collect();
         if violated.is_empty() {
-            violated.extend(self.limits.get(told.number(by)).map(|limited| &*limited.name));
+            violated.extend(self.limits.get(report.place(by)).map(|limited| &*limited.name));
         }
-        let after = tollgate_http::retry_after(retry, &told.statuses);
+        let after = tollgate_http::retry_after(retry, report.statuses());
         let mut response = self.answer(&Refusal {
             request,
             cause: Cause::Limit,
@@ -177,11 +177,11 @@ impl Rules {
             retry_after: after,
             style: self.refusal,
         });
-        self.policies.refuse(told.pairs(), retry, response.headers_mut());
+        self.policies.refuse(report.pairs(), retry, response.headers_mut());
         response
     }
 
-    fn without_key(&self, request: &Parts, limited: &Limited) -> Response<Bytes> {
+    fn without_key(&self, request: &Parts, limited: &KeyedLimit) -> Response<Bytes> {
         self.answer(&Refusal {
             request,
             cause: Cause::MissingKey,
@@ -207,17 +207,21 @@ impl Rules {
     }
 }
 
-impl Told {
-    pub(crate) const fn new(which: Option<Vec<usize>>, statuses: Vec<Status>) -> Self {
-        Self { which, statuses }
+impl LimitReport {
+    pub(crate) const fn new(which: Option<Vec<usize>>, status: SetStatus) -> Self {
+        Self { which, status: Some(status) }
     }
 
-    /// A charge's limit in the layer.
-    fn number(&self, charge: usize) -> usize {
+    fn statuses(&self) -> &[Status] {
+        self.status.as_ref().map(SetStatus::statuses).unwrap_or_default()
+    }
+
+    /// The place of a charge's limit in the layer.
+    fn place(&self, charge: usize) -> usize {
         self.which.as_ref().and_then(|which| which.get(charge).copied()).unwrap_or(charge)
     }
 
     fn pairs(&self) -> impl Iterator<Item = (usize, &Status)> + Clone {
-        self.statuses.iter().enumerate().map(|(charge, status)| (self.number(charge), status))
+        self.statuses().iter().enumerate().map(|(charge, status)| (self.place(charge), status))
     }
 }

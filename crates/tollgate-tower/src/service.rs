@@ -3,10 +3,10 @@
 //! Nothing is charged, and nothing held, before a request comes: a clone that is ready and not used costs nobody anything.
 
 use crate::{
+    backend::HeldSlots,
     body::LimitBody,
-    held::Held,
-    queue::{Ended, Queued},
-    rules::{Decided, Rules, Told},
+    queued_call::{QueueOutcome, QueuedCall},
+    rules::{LimitReport, RequestDecision, Rules},
 };
 use bytes::Bytes;
 use http::{Request, Response};
@@ -57,13 +57,14 @@ where
         let decided = self.rules.decide(&parts);
         let request = Request::from_parts(parts, body);
         let state = match decided {
-            Decided::Pass(told) => State::Calling { future: self.inner.call(request), told, held: None },
-            Decided::Refuse(response) => State::Refused { response: Some(response) },
-            Decided::Enter(entering, which) => {
+            RequestDecision::Pass(report) => {
+                State::Calling { future: self.inner.call(request), report, slots: None }
+            }
+            RequestDecision::Refuse(response) => State::Refused { response: Some(response) },
+            RequestDecision::Later(admitting, which) => {
                 let fresh = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, fresh);
-                let keeper = Arc::clone(&self.rules.keeper);
-                State::Waiting { queued: Queued::new(entering, keeper, ready, request), which }
+                State::Waiting { queued: QueuedCall::new(admitting, ready, request), which }
             }
         };
         LimitFuture { rules: Arc::clone(&self.rules), state }
@@ -89,9 +90,9 @@ pin_project! {
     #[project = StateProj]
     enum State<S, B, F> {
         Refused { response: Option<Response<Bytes>> },
-        Waiting { queued: Queued<S, Request<B>>, which: Option<Vec<usize>> },
+        Waiting { queued: QueuedCall<S, Request<B>>, which: Option<Vec<usize>> },
         // The slots are given back after the future has been dropped: fields are dropped in their order.
-        Calling { #[pin] future: F, told: Told, held: Option<Held> },
+        Calling { #[pin] future: F, report: LimitReport, slots: Option<HeldSlots> },
     }
 }
 
@@ -110,24 +111,24 @@ where
                     let response = response.take().expect("a future is not polled again when it has ended");
                     return Poll::Ready(Ok(response.map(LimitBody::refused)));
                 }
-                StateProj::Calling { future, told, held } => {
+                StateProj::Calling { future, report, slots } => {
                     let response = ready!(future.poll(context));
-                    let held = held.take();
+                    let slots = slots.take();
                     let mut response = response?;
-                    this.rules.tell(told, response.headers_mut());
-                    return Poll::Ready(Ok(response.map(|body| LimitBody::passed(body, held))));
+                    this.rules.write_headers(report, response.headers_mut());
+                    return Poll::Ready(Ok(response.map(|body| LimitBody::passed(body, slots))));
                 }
                 StateProj::Waiting { queued, which } => match ready!(queued.poll(context)) {
-                    Ended::Called(future, entered) => {
-                        let told = Told::new(which.take(), entered.statuses);
-                        State::Calling { future, told, held: entered.held }
+                    QueueOutcome::Called(future, admission) => {
+                        let report = LimitReport::new(which.take(), admission.status);
+                        State::Calling { future, report, slots: admission.slots }
                     }
-                    Ended::TurnedAway(error, request) => {
+                    QueueOutcome::Rejected(error, request) => {
                         let (parts, _) = request.into_parts();
-                        let response = this.rules.turned_away(&parts, which.take(), &error);
+                        let response = this.rules.reject(&parts, which.take(), &error);
                         State::Refused { response: Some(response) }
                     }
-                    Ended::Broken(error) => return Poll::Ready(Err(error)),
+                    QueueOutcome::Broken(error) => return Poll::Ready(Err(error)),
                 },
             };
             this.state.set(next);

@@ -40,6 +40,7 @@ mod keyed;
 mod limit;
 mod limiter;
 mod numbers;
+mod owned;
 #[cfg(any(feature = "tokio", feature = "http-body"))]
 mod paced;
 mod rate;
@@ -68,6 +69,7 @@ pub use limit::{
 pub use limit::{Calendar, Unit};
 pub use limiter::Limiter;
 pub use numbers::{BucketNumbers, Numbers, SmoothNumbers, Which, WindowNumbers};
+pub use owned::{KeyValues, OwnedCharges, OwnedKey};
 #[cfg(feature = "tokio")]
 pub use paced::Paced;
 #[cfg(feature = "http-body")]
@@ -78,7 +80,8 @@ pub use step::{
     concurrency::PermitId,
 };
 pub use store::{
-    Answer, Bounds, Enter, Entered, Held, LimitHandle, MemoryStore, Store, StoreError, WhenFull,
+    Answer, Bounds, Enter, Entered, Held, LimitHandle, LimiterWait, MemoryStore, Store, StoreError,
+    StoreLimiter, WhenFull,
 };
 pub use time::Time;
 pub use wait::{Granted, Passed, Permit, Reason, Refused, Reservation, Wait, WaitAt, WaitError};

@@ -27,32 +27,26 @@ mod reservation;
 mod serving;
 mod wait;
 
+pub use entering::RedisWait;
 pub use permit::RedisPermit;
 pub(crate) use queues::WaitQueues;
+pub(crate) use request::Room;
 pub use reservation::RedisReservation;
 
-use thiserror::Error;
-use tollgate::{Decision, Retry, SetStatus, StoreError};
+use tollgate::{SetStatus, StoreError};
 
-/// Why there is no turn.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum TurnError {
-    /// It would not come in time, or never; nothing was charged.
-    #[error("refused: {}", when(.0))]
+/// Why Redis gave no turn; nothing was charged.
+enum NoTurn {
+    /// It would not come in time, or never.
     Refused(SetStatus),
-    /// There was no room in time; nothing was charged.
-    #[error("its turn did not come in time")]
+    /// It did not come in time.
     TimedOut,
-    /// Redis did not answer: no turn can be had without it.
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    /// Redis did not answer.
+    Store(StoreError),
 }
 
-fn when(status: &SetStatus) -> String {
-    match status.decision() {
-        Decision::Deny(Retry::After(after)) => format!("its turn would be in reach in {after:?}"),
-        Decision::Deny(Retry::Never) => "it costs more than the limit can ever give".to_owned(),
-        _ => "nobody can say when there will be room".to_owned(),
+impl From<StoreError> for NoTurn {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::AbortHandle;
-use tollgate::{Held, Limit, Permit, PermitId, SetStatus, Status, StoreError, Time};
+use tollgate::{Held, Limit, Passed, Permit, PermitId, SetStatus, Status, StoreError, Time};
 
 /// Slots of a fleet-wide limit, held until this is dropped. A node that dies holds them for `max_hold` from its last renewal.
 #[must_use = "a permit that is dropped gives its slots back"]
@@ -45,9 +45,15 @@ impl RedisPermit {
         Self { status, slots: own.map_or(Slots::None, Slots::Own), waited }
     }
 
-    /// How every charge stood when it was made.
-    pub const fn status(&self) -> &SetStatus {
-        &self.status
+    /// How every charge stood when it was made, in the order they were given.
+    pub fn statuses(&self) -> &[Status] {
+        self.status.statuses()
+    }
+
+    /// How long it waited to enter.
+    #[must_use]
+    pub const fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// Whether the slots are still held, as far as this node knows: a node that could not reach Redis for `max_hold` has lost
@@ -74,13 +80,20 @@ impl RedisPermit {
     }
 }
 
+/// What is left of a permit by somebody who does not hold its slots.
+impl From<RedisPermit> for Passed {
+    fn from(permit: RedisPermit) -> Self {
+        Self::from_status(&permit.status, permit.waited)
+    }
+}
+
 impl Held for RedisPermit {
     fn statuses(&self) -> &[Status] {
-        self.status.statuses()
+        Self::statuses(self)
     }
 
     fn waited(&self) -> Duration {
-        self.waited
+        Self::waited(self)
     }
 
     fn renew_every(&self) -> Option<Duration> {

@@ -4,7 +4,6 @@
 //! a turn or a [`Denial`], which says which bucket refuses and when the turn would come there.
 
 use super::{
-    TurnError,
     permit::Renewal,
     reservation::{Booked, RedisReservation},
 };
@@ -21,7 +20,7 @@ use tollgate::{Charge, Decision, Retry, SetStatus, Status, StoreError, Time};
 
 /// Whether a limit's own pace is waited for where it has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(crate) enum Room {
     /// Until there is some.
     Awaited,
     /// Only as long as the charge says: the pace is for those who fit.
@@ -108,7 +107,7 @@ impl Request {
 
     /// The parts by the numbers in force, each with the patience that is left, at most so much where it is not the limit's
     /// own pace.
-    async fn parts(&self, store: &RedisStore, most: Duration) -> Result<Parts, StoreError> {
+    pub(super) async fn parts(&self, store: &RedisStore, most: Duration) -> Result<Parts, StoreError> {
         let now = store.now();
         let mut parts = self.parts.clone();
         for (place, (part, named)) in parts.iter_mut().zip(&self.limits).enumerate() {
@@ -191,19 +190,10 @@ impl RedisStore {
         (self.begin(group, booking.question(), self.deadline(), Carrier::Task), booking)
     }
 
-    async fn book(&self, request: &Request, parts: Parts) -> Result<Answer, StoreError> {
+    pub(super) async fn book(&self, request: &Request, parts: Parts) -> Result<Answer, StoreError> {
         let booking = Booking { permit: self.draw(), asked: self.now(), parts };
         let told = self.ask(booking.question()).await?;
         self.booked(request, booking, told)
-    }
-
-    /// Books a turn as far ahead as the charges may wait.
-    pub(super) async fn reserve_for(&self, request: &Request) -> Result<RedisReservation, TurnError> {
-        let parts = request.parts(self, Duration::MAX).await?;
-        match self.book(request, parts).await? {
-            Answer::Turn(turn) => Ok(turn),
-            Answer::Denied(denial) => Err(self.refusal(request, denial).await),
-        }
     }
 
     fn booked(&self, request: &Request, booking: Booking, told: Told) -> Result<Answer, StoreError> {
@@ -257,13 +247,10 @@ impl RedisStore {
     }
 
     /// Tells the caller that its turn does not come in time.
-    pub(super) async fn refusal(&self, request: &Request, denial: Denial) -> TurnError {
-        if let Some(status) = denial.status {
-            return TurnError::Refused(status);
-        }
-        match self.look(request, &denial).await {
-            Ok(status) => TurnError::Refused(status),
-            Err(error) => TurnError::Store(error),
+    pub(super) async fn refusal(&self, request: &Request, denial: Denial) -> Result<SetStatus, StoreError> {
+        match denial.status {
+            Some(status) => Ok(status),
+            None => self.look(request, &denial).await,
         }
     }
 

@@ -6,8 +6,8 @@
 //! than their share or the numbers change.
 
 use super::{
-    TurnError,
-    permit::{RedisPermit, Renewal},
+    NoTurn,
+    permit::Renewal,
     queue::{Handed, take},
     request::{Answer, Denial, Request, Room},
     reservation::RedisReservation,
@@ -16,7 +16,7 @@ use super::{
 use crate::{limit::RedisLimit, store::RedisStore};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
-use tollgate::{Charge, SetStatus, Time};
+use tollgate::{Charge, Reason, Refused, SetStatus, Time, WaitError};
 
 impl RedisStore {
     /// Books a turn that comes within `up_to` ([`Duration::MAX`]: whenever), or says at once that there is none. Windows,
@@ -28,48 +28,29 @@ impl RedisStore {
         &self,
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
-    ) -> Result<RedisReservation, TurnError> {
-        self.reserve_for(&self.request(charges, up_to, Room::AsSaid).await?).await
-    }
-
-    /// Waits for a turn, `up_to` so long ([`Duration::MAX`]: however long). One that would come later is refused at once. The
-    /// charges are made when the wait ends; dropped before that, it costs nothing.
-    ///
-    /// # Errors
-    /// Where no turn comes in time, or Redis does not answer.
-    pub async fn wait(&self, charges: &[Charge<'_, RedisLimit>], up_to: Duration) -> Result<(), TurnError> {
-        // Slots are not held.
-        self.released(charges, up_to, Room::Awaited).await.map(drop)
-    }
-
-    /// As [`wait`](Self::wait), and holds the slots of the concurrency limits among the charges.
-    ///
-    /// # Errors
-    /// Where no turn comes in time, or Redis does not answer.
-    pub async fn enter(
-        &self,
-        charges: &[Charge<'_, RedisLimit>],
-        up_to: Duration,
-    ) -> Result<RedisPermit, TurnError> {
-        self.enter_for(charges, up_to, Room::Awaited).await
-    }
-
-    pub(super) async fn enter_for(
-        &self,
-        charges: &[Charge<'_, RedisLimit>],
-        up_to: Duration,
-        room: Room,
-    ) -> Result<RedisPermit, TurnError> {
-        self.released(charges, up_to, room).await.map(RedisPermit::new)
+    ) -> Result<RedisReservation, WaitError> {
+        let request = self.request(charges, up_to, Room::AsSaid).await?;
+        // Booked as far ahead as the charges may wait.
+        let parts = request.parts(self, Duration::MAX).await?;
+        let denial = match self.book(&request, parts).await? {
+            Answer::Turn(turn) => return Ok(turn),
+            Answer::Denied(denial) => denial,
+        };
+        let books = request.edition(denial.part).books();
+        let reason = |after| match books {
+            true => Reason::Late { retry_after: after },
+            false => Reason::NoRoom { retry_after: Some(after) },
+        };
+        Err(Refused::from_status(&self.refusal(&request, denial).await?, charges, reason).into())
     }
 
     /// Waits until it is released.
-    async fn released(
+    pub(super) async fn released(
         &self,
         charges: &[Charge<'_, RedisLimit>],
         up_to: Duration,
         room: Room,
-    ) -> Result<Released, TurnError> {
+    ) -> Result<Released, NoTurn> {
         let request = Arc::new(self.request(charges, up_to, room).await?);
         let mut place = Place { store: self, arrival: self.shared.queues.arrive(), stands: None };
         let mut next = match self.shared.queues.occupied(&request) {
@@ -93,8 +74,8 @@ impl RedisStore {
                     let is_over = denial.turn.is_none() && self.now() >= request.deadline(denial.part);
                     let had_time = request.deadline(denial.part) > request.begun;
                     return Err(match is_over && had_time {
-                        true => TurnError::TimedOut,
-                        false => self.refusal(&request, denial).await,
+                        true => NoTurn::TimedOut,
+                        false => NoTurn::Refused(self.refusal(&request, denial).await?),
                     });
                 }
                 Next::Heard(Answer::Denied(denial)) => (denial.part, Some(Answer::Denied(denial))),
@@ -102,7 +83,8 @@ impl RedisStore {
             };
             has_waited = true;
             if let Err(turn) = place.join(&request, part, known) {
-                return Err(self.refusal(&request, Denial::by_queue(part, turn)).await);
+                let denial = Denial::by_queue(part, turn);
+                return Err(NoTurn::Refused(self.refusal(&request, denial).await?));
             }
             next = match place.called(request.deadline(part)).await {
                 Called::Handed(Handed::Turn(turn)) => match take(&turn) {
@@ -113,7 +95,7 @@ impl RedisStore {
                 Called::Handed(Handed::Denied(denial)) => Next::Heard(Answer::Denied(denial)),
                 Called::Handed(Handed::Failed(error)) => return Err(error.into()),
                 Called::Again => Next::Join(part, None),
-                Called::TooLate => return Err(TurnError::TimedOut),
+                Called::TooLate => return Err(NoTurn::TimedOut),
             };
         }
     }

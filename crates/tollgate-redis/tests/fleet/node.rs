@@ -15,8 +15,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{sync::oneshot, task::LocalSet, time::Instant};
-use tollgate::{Charge, OnFailure, Store};
-use tollgate_redis::{RedisLimit, RedisStore, TurnError};
+use tollgate::{Charge, OnFailure, Store, WaitError};
+use tollgate_redis::{RedisLimit, RedisStore};
 
 /// The keys, one for each of the limits.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
@@ -177,9 +177,9 @@ async fn give_up(node: Rc<Node>) -> Result<(), String> {
         let (node, released) = (Rc::clone(&node), Rc::clone(&released));
         waiters.push(tokio::task::spawn_local(async move {
             let charge = node.charge();
-            let waiting = node.store.wait(&charge, Duration::from_secs(60));
+            let waiting = node.store.wait(&charge).up_to(Duration::from_secs(60));
             match tokio::time::timeout(patience, waiting).await {
-                Ok(Ok(())) => released.borrow_mut().push(clock::now()),
+                Ok(Ok(_)) => released.borrow_mut().push(clock::now()),
                 Ok(Err(problem)) => return Err(problem.to_string()),
                 Err(_) => {}
             }
@@ -248,10 +248,10 @@ impl Node {
 
     async fn wait(&self) -> Result<(), String> {
         let asked = clock::now();
-        let turn = self.store.wait(&self.charge(), Duration::from_millis(500)).await;
+        let turn = self.store.wait(&self.charge()).up_to(Duration::from_millis(500)).await;
         let word = match turn {
             Ok(_) => "passed",
-            Err(TurnError::Refused(_) | TurnError::TimedOut) => "refused",
+            Err(WaitError::Refused(_)) => "refused",
             Err(problem) => return Err(problem.to_string()),
         };
         say(&format!("{word} {asked} {}", clock::now()));
@@ -259,7 +259,7 @@ impl Node {
     }
 
     async fn hold(&self) -> Result<(), String> {
-        let permit = self.store.enter(&self.charge(), Duration::ZERO).await;
+        let permit = self.store.enter(&self.charge()).up_to(Duration::ZERO).await;
         let _permit = permit.map_err(|problem| problem.to_string())?;
         say(&format!("held {}", clock::now()));
         std::future::pending().await

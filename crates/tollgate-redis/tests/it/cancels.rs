@@ -370,8 +370,8 @@ fn a_wait_at_a_delaying_bucket_is_charged_on_arrival_and_not_given_back() {
         let bucket = LeakyBucket::new(Rate::per_second(1).expect("a rate"), 5).expect("a limit");
         let side = Side::new(bucket.with_delay(Delay::After(1)).expect("a delay"));
         let charge = [Charge::new(&side.limit, "k")];
-        side.store.wait(&charge, Duration::ZERO).await.expect("at once");
-        let delayed = side.store.wait(&charge, Duration::from_secs(10));
+        side.store.wait(&charge).up_to(Duration::ZERO).await.expect("at once");
+        let delayed = side.store.wait(&charge).up_to(Duration::from_secs(10));
         let is_over = tokio::time::timeout(Duration::from_millis(50), delayed).await;
         assert!(is_over.is_err(), "before its time");
         assert_eq!(side.peek().await.remaining(), 3);

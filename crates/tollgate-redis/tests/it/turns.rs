@@ -7,9 +7,9 @@ use std::{
 };
 use tollgate::{
     Charge, Concurrency, DecidedBy, Decision, Enter, Entered, FixedWindow, Held, Limit, ManualClock,
-    OnFailure, Rate, SmoothWarmingUp, Store, TokenBucket,
+    OnFailure, Rate, SmoothWarmingUp, Store, TokenBucket, WaitError,
 };
-use tollgate_redis::{RedisStore, TurnError};
+use tollgate_redis::RedisStore;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,7 +37,7 @@ fn turns_queue_behind_one_another_each_within_its_own_patience() {
                     waits.push(turn.due_in().as_micros());
                     turns.push(turn);
                 }
-                Err(TurnError::Refused(_)) => refused += 1,
+                Err(WaitError::Refused(_)) => refused += 1,
                 Err(error) => panic!("{error}"),
             }
         }
@@ -147,12 +147,12 @@ fn whoever_waits_goes_when_its_turn_comes() {
             let limit = store.add(name, numbers).expect("a limit");
             let charge = [Charge::new(&limit, "k")];
             let began = Instant::now();
-            let waiters = (0..5).map(|_| store.wait(&charge, Duration::from_secs(20)));
+            let waiters = (0..5).map(|_| store.wait(&charge).up_to(Duration::from_secs(20)));
             let all: Vec<_> = join_all(waiters.collect()).await;
             assert!(all.iter().all(Result::is_ok), "{name}: {all:?}");
             assert!(began.elapsed() >= Duration::from_millis(150), "{name}: {:?}", began.elapsed());
-            let late = store.wait(&charge, Duration::from_micros(10)).await;
-            assert!(matches!(late, Err(TurnError::Refused(_))), "{name}: {late:?}");
+            let late = store.wait(&charge).up_to(Duration::from_micros(10)).await;
+            assert!(matches!(late, Err(WaitError::Refused(_))), "{name}: {late:?}");
         }
     });
 }
@@ -164,16 +164,16 @@ fn slots_of_a_fleet_come_back_and_are_renewed_while_held() {
         let hold = Duration::from_millis(300);
         let limit = store.add("slots", Concurrency::new(1, hold).expect("a limit")).expect("a limit");
         let charge = [Charge::new(&limit, "k")];
-        let permit = store.enter(&charge, Duration::ZERO).await.expect("a slot");
+        let permit = store.enter(&charge).up_to(Duration::ZERO).await.expect("a slot");
         // Held for three times as long as it would last by itself.
         tokio::time::sleep(hold * 3).await;
         assert!(permit.is_held());
         assert!(store.check(&charge).await.expect("an answer").is_deny());
         let other = {
             let (store, limit) = (store.clone(), limit.clone());
-            tokio::spawn(
-                async move { store.enter(&[Charge::new(&limit, "k")], Duration::from_secs(20)).await },
-            )
+            tokio::spawn(async move {
+                store.enter(&[Charge::new(&limit, "k")]).up_to(Duration::from_secs(20)).await
+            })
         };
         tokio::time::sleep(Duration::from_millis(20)).await;
         drop(permit);
@@ -183,7 +183,7 @@ fn slots_of_a_fleet_come_back_and_are_renewed_while_held() {
         // What nobody renews comes back by time.
         let told = store.check(&charge).await.expect("an answer");
         assert_eq!(told.decision(), Decision::Allow);
-        let lost = store.enter(&charge, Duration::from_secs(20)).await.expect("the slot, by time");
+        let lost = store.enter(&charge).up_to(Duration::from_secs(20)).await.expect("the slot, by time");
         drop(lost);
     });
 }
@@ -234,7 +234,7 @@ async fn enter_without_redis() {
     };
     assert_eq!(held.statuses()[0].decided_by(), DecidedBy::Failure(OnFailure::Local));
     let refused = Enter::enter(&store, &[Charge::new(&slots, "k")]).await.expect("an answer");
-    assert!(matches!(refused, Entered::Refused(status) if status.is_deny()));
+    assert!(matches!(refused, Entered::Refused(refused) if refused.status().is_deny()));
     let waiting = tokio::spawn({
         let (store, slots) = (Arc::clone(&store), slots.clone());
         async move { Enter::enter(&store, &[Charge::new(&slots, "k").up_to(Duration::from_secs(5))]).await }
@@ -251,8 +251,8 @@ async fn enter_without_redis() {
     assert!(matches!(passed, Entered::In(_)), "open: no slot is needed");
     let closed = store.when_failing(&slots, OnFailure::Closed);
     let refused = Enter::enter(&store, &[Charge::new(&open, "k"), Charge::new(&closed, "k")]).await;
-    let Entered::Refused(status) = refused.expect("an answer") else { panic!("closed refuses") };
-    assert_eq!(status.denied_by(), Some(1));
+    let Entered::Refused(refused) = refused.expect("an answer") else { panic!("closed refuses") };
+    assert_eq!(refused.denied_by(), 1);
 }
 
 #[test]
@@ -272,10 +272,10 @@ async fn enter_in_time() {
     };
     // The rate may be waited for, the slot may not.
     let begun = Instant::now();
-    let Entered::Refused(status) = Enter::enter(&store, &set).await.expect("an answer") else {
+    let Entered::Refused(refused) = Enter::enter(&store, &set).await.expect("an answer") else {
         panic!("taken")
     };
-    assert_eq!(status.denied_by(), Some(1));
+    assert_eq!(refused.denied_by(), 1);
     assert!(begun.elapsed() < Duration::from_secs(1), "refused at once");
     drop(held);
     let patient = [set[0], set[1].up_to(Duration::from_secs(5))];
@@ -295,9 +295,9 @@ fn a_set_that_waits_for_its_pace_holds_no_slot() {
         let pace = store.add("pace", pace).expect("a limit");
         assert!(store.check(&[Charge::new(&pace, "k")]).await.expect("an answer").is_allow());
         let both = [Charge::new(&slots, "k"), Charge::new(&pace, "k")];
-        let mut first = std::pin::pin!(store.enter(&both, 120 * SECOND));
+        let mut first = std::pin::pin!(store.enter(&both).up_to(120 * SECOND));
         assert!(tokio::time::timeout(SECOND / 5, first.as_mut()).await.is_err(), "a turn before its time");
-        let alone = store.enter(&[Charge::new(&slots, "k")], Duration::ZERO).await;
+        let alone = store.enter(&[Charge::new(&slots, "k")]).up_to(Duration::ZERO).await;
         alone.expect("the slot that nobody holds").leave().await.expect("an answer");
     });
 }

@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 use tollgate::{
-    Align, Charge, Concurrency, Decision, FixedWindow, Limit, ManualClock, Rate, Retry, SlidingLog, Status,
-    Store, TokenBucket,
+    Align, Charge, Concurrency, FixedWindow, Limit, ManualClock, Passed, Rate, Reason, SlidingLog, Status,
+    Store, TokenBucket, WaitError,
 };
-use tollgate_redis::{RedisLimit, RedisStore, TurnError};
+use tollgate_redis::{RedisLimit, RedisStore};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Timers and a busy machine may be this late.
@@ -99,7 +99,7 @@ async fn random_run(seed: u64, dearest: u32) {
         let arrived = arrivals.replace_with(|arrivals| *arrivals + 1);
         let charge = [Charge::new(&limit, "k").cost(plan.cost)];
         let asked = Instant::now();
-        let waiting = store.wait(&charge, plan.up_to);
+        let waiting = store.wait(&charge).up_to(plan.up_to);
         let waited = match plan.gives_up {
             Some(gives_up) => match tokio::time::timeout(gives_up, waiting).await {
                 Ok(waited) => waited,
@@ -108,12 +108,14 @@ async fn random_run(seed: u64, dearest: u32) {
             None => waiting.await,
         };
         match waited {
-            Ok(()) => Fate::Released { arrived, at: began.elapsed(), cost: plan.cost },
-            Err(TurnError::Refused(status)) => {
-                assert!(status.retry_after().is_some(), "seed {seed}: {status:?}");
+            Ok(_) => Fate::Released { arrived, at: began.elapsed(), cost: plan.cost },
+            Err(WaitError::Refused(refused)) if matches!(refused.reason(), Reason::TimedOut { .. }) => {
+                Fate::TimedOut
+            }
+            Err(WaitError::Refused(refused)) => {
+                assert!(refused.retry_after().is_some(), "seed {seed}: {refused:?}");
                 Fate::Refused { up_to: plan.up_to, after: asked.elapsed() }
             }
-            Err(TurnError::TimedOut) => Fate::TimedOut,
             Err(error) => panic!("seed {seed}: {error}"),
         }
     };
@@ -194,7 +196,7 @@ impl Slow {
     }
 
     /// Lets a waiter's question be answered, and its queue come to rest.
-    async fn stands(&self, waiting: Pin<&mut impl Future<Output = Result<(), TurnError>>>) {
+    async fn stands(&self, waiting: Pin<&mut impl Future<Output = Result<Passed, WaitError>>>) {
         let mut waiting = waiting;
         let is_over = tokio::time::timeout(Duration::from_millis(60), waiting.as_mut()).await;
         assert!(is_over.is_err(), "its turn is seconds away");
@@ -206,10 +208,10 @@ fn a_waiter_dropped_before_its_first_poll_or_in_the_queue_touches_nothing() {
     server().block_on(async {
         let slow = Slow::new().await;
         let charge = slow.charge();
-        drop(slow.store.wait(&charge, Duration::MAX));
+        drop(slow.store.wait(&charge));
         assert_eq!(slow.fills_in().await, TEN);
         {
-            let mut waiting = pin!(slow.store.wait(&charge, Duration::MAX));
+            let mut waiting = pin!(slow.store.wait(&charge));
             slow.stands(waiting.as_mut()).await;
             assert_eq!(slow.fills_in().await, TEN, "nothing is booked so far ahead");
         }
@@ -225,7 +227,7 @@ fn a_waiter_dropped_while_its_question_is_on_its_way_leaves_nothing_charged() {
         // Within the horizon, so that it is booked at once.
         slow.clock.advance(TEN - Duration::from_millis(10));
         for round in 0..300_u32 {
-            let mut waiting = Box::pin(slow.store.wait(&charge, Duration::MAX));
+            let mut waiting = Box::pin(slow.store.wait(&charge));
             assert!(poll_once(waiting.as_mut()).is_pending());
             for _ in 0..round % 5 {
                 tokio::task::yield_now().await;
@@ -242,9 +244,9 @@ fn a_booked_turn_passes_to_the_next_and_the_last_one_is_given_back() {
     server().block_on(async {
         let slow = Slow::new().await;
         let charge = slow.charge();
-        let mut first = Box::pin(slow.store.wait(&charge, Duration::MAX));
+        let mut first = Box::pin(slow.store.wait(&charge));
         slow.stands(first.as_mut()).await;
-        let mut second = Box::pin(slow.store.wait(&charge, Duration::MAX));
+        let mut second = Box::pin(slow.store.wait(&charge));
         slow.stands(second.as_mut()).await;
         slow.clock.advance(TEN - Duration::from_millis(1));
         slow.eventually_fills_in("a turn is booked just before it is due", TEN + Duration::from_millis(1))
@@ -256,7 +258,7 @@ fn a_booked_turn_passes_to_the_next_and_the_last_one_is_given_back() {
         slow.eventually_fills_in("nobody is left for it", Duration::from_millis(1)).await;
 
         // As it was: the next one is booked at the same time, and goes then.
-        let mut third = Box::pin(slow.store.wait(&charge, Duration::MAX));
+        let mut third = Box::pin(slow.store.wait(&charge));
         slow.stands(third.as_mut()).await;
         slow.clock.advance(Duration::from_millis(1));
         tokio::time::timeout(TEN, third).await.expect("in time").expect("its turn");
@@ -269,9 +271,9 @@ fn a_turn_that_came_and_was_not_taken_is_the_next_ones_or_spent() {
     server().block_on(async {
         let slow = Slow::new().await;
         let charge = slow.charge();
-        let mut first = Box::pin(slow.store.wait(&charge, Duration::MAX));
+        let mut first = Box::pin(slow.store.wait(&charge));
         slow.stands(first.as_mut()).await;
-        let mut second = Box::pin(slow.store.wait(&charge, Duration::MAX));
+        let mut second = Box::pin(slow.store.wait(&charge));
         slow.stands(second.as_mut()).await;
         slow.clock.advance(TEN);
         slow.eventually_fills_in("the turn has come", TEN).await;
@@ -279,7 +281,7 @@ fn a_turn_that_came_and_was_not_taken_is_the_next_ones_or_spent() {
         tokio::time::timeout(TEN, second).await.expect("in time").expect("the first one's turn");
         assert_eq!(slow.fills_in().await, TEN);
 
-        let mut third = Box::pin(slow.store.wait(&charge, Duration::MAX));
+        let mut third = Box::pin(slow.store.wait(&charge));
         slow.stands(third.as_mut()).await;
         slow.clock.advance(TEN);
         slow.eventually_fills_in("the turn has come", TEN).await;
@@ -296,16 +298,16 @@ fn deadlines_are_judged_on_arrival_by_the_queue_in_front() {
     server().block_on(async {
         let slow = Slow::new().await;
         let charge = slow.charge();
-        let mut first = pin!(slow.store.wait(&charge, Duration::MAX));
+        let mut first = pin!(slow.store.wait(&charge));
         slow.stands(first.as_mut()).await;
-        let mut second = Box::pin(slow.store.wait(&charge, Duration::from_secs(20)));
+        let mut second = Box::pin(slow.store.wait(&charge).up_to(Duration::from_secs(20)));
         slow.stands(second.as_mut()).await;
-        let refused = slow.store.wait(&charge, Duration::from_secs(25)).await;
-        let Err(TurnError::Refused(status)) = refused else { panic!("two are in front: {refused:?}") };
-        assert_eq!(status.decision(), Decision::Deny(Retry::After(Duration::from_secs(5))));
+        let refused = slow.store.wait(&charge).up_to(Duration::from_secs(25)).await;
+        let Err(WaitError::Refused(refused)) = refused else { panic!("two are in front: {refused:?}") };
+        assert_eq!(refused.retry_after(), Some(Duration::from_secs(5)));
         // The same wait would be long enough once one of them has given up.
         drop(second);
-        let mut third = pin!(slow.store.wait(&charge, Duration::from_secs(20)));
+        let mut third = pin!(slow.store.wait(&charge).up_to(Duration::from_secs(20)));
         slow.stands(third.as_mut()).await;
     });
 }
@@ -318,7 +320,7 @@ fn changed_numbers_hold_for_everybody_who_waits() {
         let limit = store.add("limit", hourly).expect("a limit");
         let charge = [Charge::new(&limit, "k")];
         assert!(store.check(&charge).await.expect("an answer").is_allow());
-        let all = join_all((0..20).map(|_| store.wait(&charge, Duration::MAX)).collect::<Vec<_>>());
+        let all = join_all((0..20).map(|_| store.wait(&charge)).collect::<Vec<_>>());
         let mut all = pin!(all);
         assert!(tokio::time::timeout(LATE, all.as_mut()).await.is_err(), "an hour has not passed");
         store.change(&limit, bucket(1_000, 1)).expect("numbers");
@@ -330,13 +332,13 @@ fn changed_numbers_hold_for_everybody_who_waits() {
         store.change(&limit, bucket(1, 1)).expect("numbers");
         store.reset(&limit, "k".into()).await.expect("an answer");
         assert!(store.check(&charge).await.expect("an answer").is_allow());
-        let mut impatient = pin!(store.wait(&charge, 20 * SECOND));
+        let mut impatient = pin!(store.wait(&charge).up_to(20 * SECOND));
         assert!(tokio::time::timeout(LATE, impatient.as_mut()).await.is_err());
         store
             .change(&limit, TokenBucket::new(Rate::per_hour(1).expect("a rate"), 1).expect("a limit"))
             .expect("numbers");
         let told = tokio::time::timeout(3 * SECOND, impatient).await.expect("it is told");
-        assert!(matches!(told, Err(TurnError::Refused(_))), "{told:?}");
+        assert!(matches!(told, Err(WaitError::Refused(_))), "{told:?}");
     });
 }
 
@@ -349,11 +351,12 @@ fn a_set_of_a_bucket_and_a_log_keeps_both_bounds() {
         let set = [Charge::new(&rate, "k"), Charge::new(&log, "k")];
         let began = Instant::now();
         let waiter = async || {
-            store.wait(&set, 20 * SECOND).await.expect("its turn");
+            store.wait(&set).up_to(20 * SECOND).await.expect("its turn");
             began.elapsed()
         };
         // Some come, some give up meanwhile.
-        let impatient = async || drop(tokio::time::timeout(SECOND / 2, store.wait(&set, 20 * SECOND)).await);
+        let impatient =
+            async || drop(tokio::time::timeout(SECOND / 2, store.wait(&set).up_to(20 * SECOND)).await);
         let (mut released, _) = tokio::join!(
             join_all((0..14).map(|_| waiter()).collect()),
             join_all((0..6).map(|_| impatient()).collect::<Vec<_>>()),
@@ -383,10 +386,10 @@ fn whoever_is_not_polled_holds_up_nobody() {
         for (name, limit) in limits {
             let limit = store.add(name, limit).expect("a limit");
             let charge = [Charge::new(&limit, "k")];
-            let held = store.enter(&charge, Duration::ZERO).await.expect("it is free");
-            let mut forgotten = Box::pin(store.enter(&charge, 20 * SECOND));
+            let held = store.enter(&charge).up_to(Duration::ZERO).await.expect("it is free");
+            let mut forgotten = Box::pin(store.enter(&charge).up_to(20 * SECOND));
             assert!(tokio::time::timeout(SECOND / 50, forgotten.as_mut()).await.is_err(), "{name}");
-            let mut next = Box::pin(store.enter(&charge, 20 * SECOND));
+            let mut next = Box::pin(store.enter(&charge).up_to(20 * SECOND));
             assert!(tokio::time::timeout(SECOND / 50, next.as_mut()).await.is_err(), "{name}");
             drop(held);
             let began = Instant::now();
@@ -405,12 +408,12 @@ fn slots_go_to_those_who_wait_in_their_order() {
         let store = server().store();
         let slots = store.add("slots", Concurrency::new(1, 600 * SECOND).expect("a limit")).expect("a limit");
         let charge = [Charge::new(&slots, "k")];
-        let held = store.enter(&charge, Duration::ZERO).await.expect("a slot");
+        let held = store.enter(&charge).up_to(Duration::ZERO).await.expect("a slot");
         let order = RefCell::new(Vec::new());
         let waiter = async |place: usize| {
             // One after the other, since questions that are asked at once may be answered in any order.
             tokio::time::sleep(Duration::from_millis(10) * place as u32).await;
-            let permit = store.enter(&charge, 20 * SECOND).await.expect("a slot");
+            let permit = store.enter(&charge).up_to(20 * SECOND).await.expect("a slot");
             order.borrow_mut().push(place);
             permit.leave().await.expect("an answer");
         };
@@ -434,7 +437,7 @@ fn a_large_cost_is_not_overtaken() {
         let order = RefCell::new(Vec::new());
         let waiter = async |place: u32, cost: u32| {
             tokio::time::sleep(Duration::from_millis(5) * place).await;
-            store.wait(&charge(cost), 20 * SECOND).await.expect("its turn");
+            store.wait(&charge(cost)).up_to(20 * SECOND).await.expect("its turn");
             order.borrow_mut().push(place);
         };
         join_all(vec![waiter(0, 5), waiter(1, 1), waiter(2, 1), waiter(3, 3)]).await;
@@ -450,7 +453,7 @@ fn thousands_who_wait_at_a_fast_limit_are_released_at_its_rate() {
         let limit = store.add("limit", bucket(20_000, 1)).expect("a limit");
         let charge = [Charge::new(&limit, "k")];
         let began = Instant::now();
-        let all = join_all((0..4_000).map(|_| store.wait(&charge, 20 * SECOND)).collect()).await;
+        let all = join_all((0..4_000).map(|_| store.wait(&charge).up_to(20 * SECOND)).collect()).await;
         let took = began.elapsed();
         assert!(all.iter().all(Result::is_ok));
         assert!(took >= SECOND / 5 - Duration::from_millis(1), "above the rate: {took:?}");

@@ -161,7 +161,9 @@ impl<S: Enter> Manner<S> for InTurn {
                 waited: permit.waited(),
                 held: Some(permit),
             },
-            Entered::Refused(status) => Told { status, held: None, waited: Duration::ZERO },
+            Entered::Refused(refused) => {
+                Told { status: refused.status(), held: None, waited: Duration::ZERO }
+            }
         })
     }
 }

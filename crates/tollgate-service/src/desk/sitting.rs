@@ -287,7 +287,7 @@ impl<S: Enter> Sitting<'_, S> {
                 let status = SetStatus::new(permit.statuses().iter().copied(), None);
                 self.book(door, asked, &status, false);
             }
-            Entered::Refused(status) => self.book(door, asked, status, false),
+            Entered::Refused(refused) => self.book(door, asked, &refused.status(), false),
         }
         Ok(Some(entered))
     }

@@ -100,7 +100,9 @@ impl<S: Enter + 'static> Json<S> {
                 waited: permit.waited(),
                 permit: permit.keep(),
             }),
-            Some(Entered::Refused(status)) => Err(Answer::new(&status, prepared.asked.is_set).reply()),
+            Some(Entered::Refused(refused)) => {
+                Err(Answer::new(&refused.status(), prepared.asked.is_set).reply())
+            }
             // Rules are switched off: everything passes, and nothing is held.
             None => {
                 let status = sitting.peek(&questions).await.map_err(|error| unanswered(&error))?;

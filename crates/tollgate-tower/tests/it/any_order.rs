@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::{task::JoinHandle, time::sleep};
 use tollgate::{Charge, Concurrency};
-use tollgate_tower::{LimitBody, LimitLayer, Toll};
+use tollgate_tower::{LayerLimit, LimitBody, LimitLayer};
 use tower::{Layer, ServiceExt, service_fn};
 
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +67,8 @@ proptest! {
         runtime.block_on(async {
             let store = store();
             let numbers = Concurrency::new(limit, Duration::from_secs(1)).unwrap().with_queue(queue);
-            let layer = LimitLayer::in_store(&store, [Toll::new("slots", numbers)]).unwrap();
-            let handle = layer.handle("slots").unwrap().clone();
+            let layer = LimitLayer::in_store(&store, [LayerLimit::new("slots", numbers)]).unwrap();
+            let handle = layer.handle(&store, "slots").unwrap().clone();
             let now = Arc::new(AtomicU32::new(0));
             let most = Arc::new(AtomicU32::new(0));
             let behind = {

@@ -22,7 +22,7 @@ async fn echo(question: u32) -> Result<u32, Infallible> {
 
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_as_long_as_it_takes_and_in_order() {
-    let service = CallLayer::in_store(&store(), bucket(1, 1)).unwrap().layer(service_fn(echo));
+    let service = CallLayer::in_store(&store(), "calls", bucket(1, 1)).unwrap().layer(service_fn(echo));
     let began = Instant::now();
     let calls: Vec<_> = (0..10)
         .map(|turn| {
@@ -37,7 +37,7 @@ async fn calls_wait_for_as_long_as_it_takes_and_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_late_is_not_made() {
-    let layer = CallLayer::in_store(&store(), bucket(1, 1)).unwrap().wait(Duration::ZERO);
+    let layer = CallLayer::in_store(&store(), "calls", bucket(1, 1)).unwrap().wait(Duration::ZERO);
     let made = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&made);
     let service = layer.layer(service_fn(move |question| {
@@ -54,7 +54,7 @@ async fn a_call_that_is_late_is_not_made() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_call_is_the_calls() {
-    let service = CallLayer::in_store(&store(), bucket(1, 1)).unwrap();
+    let service = CallLayer::in_store(&store(), "calls", bucket(1, 1)).unwrap();
     let service = service.layer(service_fn(|_: u32| async { Err::<(), _>("broken") }));
     let error = service.oneshot(1).await.unwrap_err();
     assert!(matches!(error, CallError::Call("broken")));
@@ -63,7 +63,7 @@ async fn an_error_of_the_call_is_the_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn every_key_has_its_turns() {
-    let layer = CallLayer::in_store(&store(), bucket(1, 1)).unwrap();
+    let layer = CallLayer::in_store(&store(), "calls", bucket(1, 1)).unwrap();
     let layer = layer.wait(Duration::ZERO).by(|question: &u32| question % 2);
     let service = layer.layer(service_fn(echo));
     assert!(service.clone().oneshot(1).await.is_ok());
@@ -75,8 +75,8 @@ async fn every_key_has_its_turns() {
 async fn slots_are_held_until_the_call_has_ended_and_come_back_when_it_is_dropped() {
     let store = store();
     let limit = Concurrency::new(2, 3 * SECOND).unwrap().with_queue(1);
-    let layer = CallLayer::in_store(&store, limit).unwrap();
-    let handle = layer.handle().clone();
+    let layer = CallLayer::in_store(&store, "calls", limit).unwrap();
+    let handle = layer.handle(&store).unwrap().clone();
     let left = || store.peek(&[Charge::new(&handle, ()).cost(0)]).unwrap().statuses()[0].remaining();
     let service = layer.layer(service_fn(|_: ()| async {
         sleep(10 * SECOND).await;
@@ -97,7 +97,7 @@ async fn slots_are_held_until_the_call_has_ended_and_come_back_when_it_is_droppe
 
 #[tokio::test(start_paused = true)]
 async fn a_ready_but_unused_clone_holds_nothing() {
-    let layer = CallLayer::in_store(&store(), slots(1, 0)).unwrap();
+    let layer = CallLayer::in_store(&store(), "calls", slots(1, 0)).unwrap();
     let service = layer.layer(service_fn(echo));
     let mut unused: Vec<_> = (0..10).map(|_| service.clone()).collect();
     for clone in &mut unused {

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, sleep_until, timeout};
-use tollgate_tower::{CallLayer, LimitLayer, Toll};
+use tollgate_tower::{CallLayer, LayerLimit, LimitLayer};
 use tower::{Layer, ServiceExt, service_fn};
 
 const RATE: f64 = 100.0;
@@ -79,8 +79,8 @@ fn assert_bound_and_share(log: &Log, what: &str) {
 #[tokio::test(start_paused = true)]
 async fn cancelled_requests_leave_no_gap() {
     let tolls = [
-        vec![Toll::new("bucket", bucket(100, 1))],
-        vec![Toll::new("slots", slots(500, 500)), Toll::new("bucket", bucket(100, 1))],
+        vec![LayerLimit::new("bucket", bucket(100, 1))],
+        vec![LayerLimit::new("slots", slots(500, 500)), LayerLimit::new("bucket", bucket(100, 1))],
     ];
     for tolls in tolls {
         let what = format!("{} limits", tolls.len());
@@ -98,7 +98,7 @@ async fn cancelled_requests_leave_no_gap() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_calls_leave_no_gap() {
-    let layer = CallLayer::in_store(&store(), bucket(100, 1)).unwrap();
+    let layer = CallLayer::in_store(&store(), "calls", bucket(100, 1)).unwrap();
     let log = Log::new();
     let behind = log.clone();
     let service = layer.layer(service_fn(move |question: u32| {

@@ -4,7 +4,7 @@ use crate::stage::{bucket, done, layer, request, status, store, with_header};
 use http::Request;
 use std::net::SocketAddr;
 use tollgate::{Key, Limit};
-use tollgate_tower::{LimitLayer, Missing, PeerAddr, Toll};
+use tollgate_tower::{LayerLimit, LimitLayer, Missing, PeerAddr};
 use tower::{Layer, service_fn};
 
 fn from(peer: &str, forwarded: &[&str]) -> Request<()> {
@@ -117,11 +117,11 @@ async fn a_request_without_a_key() {
 async fn several_limits_are_charged_all_or_none() {
     let store = store();
     let tolls = [
-        Toll::new("per-key", bucket(1, 3)).by_header("x-api-key").missing(Missing::Skip),
-        Toll::new("all", bucket(1, 4)),
+        LayerLimit::new("per-key", bucket(1, 3)).by_header("x-api-key").missing(Missing::Skip),
+        LayerLimit::new("all", bucket(1, 4)),
     ];
     let layer = LimitLayer::in_store(&store, tolls).unwrap();
-    let all = layer.handle("all").unwrap().clone();
+    let all = layer.handle(&store, "all").unwrap().clone();
     let left = || store.peek(&[tollgate::Charge::new(&all, ()).cost(0)]).unwrap().statuses()[0].remaining();
     let service = layer.layer(service_fn(done));
     for _ in 0..3 {

@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tollgate::{Charge, Concurrency, LimitHandle, MemoryStore};
-use tollgate_tower::{LimitLayer, Toll};
+use tollgate_tower::{LayerLimit, LimitLayer};
 use tower::{Layer, ServiceExt, service_fn};
 
 /// One slot, held for a second without a renewal.
@@ -27,8 +27,8 @@ impl Served {
     async fn new(frames: usize) -> Self {
         let store = Arc::new(MemoryStore::new());
         let limit = Concurrency::new(1, Duration::from_secs(1)).unwrap();
-        let layer = LimitLayer::in_store(&store, [Toll::new("slots", limit)]).unwrap();
-        let slots = layer.handle("slots").unwrap().clone();
+        let layer = LimitLayer::in_store(&store, [LayerLimit::new("slots", limit)]).unwrap();
+        let slots = layer.handle(&store, "slots").unwrap().clone();
         let answer =
             move |_: Request<Incoming>| async move { Ok::<_, Infallible>(Response::new(Frames(frames))) };
         let service = layer.layer(service_fn(answer));

@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use std::{convert::Infallible, future::pending, time::Duration};
 use tokio::time::{advance, sleep, timeout};
 use tollgate::{Charge, Concurrency, Permit};
-use tollgate_tower::{LimitLayer, Toll};
+use tollgate_tower::{LayerLimit, LimitLayer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 async fn frames(_: Request<()>) -> Result<Response<Frames>, Infallible> {
@@ -159,9 +159,10 @@ async fn a_service_that_gets_ready_late_keeps_its_slot() {
     }
     let store = store();
     let limit = Concurrency::new(1, Duration::from_secs(3)).unwrap().with_queue(1);
-    let layer =
-        LimitLayer::in_store(&store, [Toll::new("slots", limit)]).unwrap().wait(Duration::from_secs(10));
-    let handle = layer.handle("slots").unwrap().clone();
+    let layer = LimitLayer::in_store(&store, [LayerLimit::new("slots", limit)])
+        .unwrap()
+        .wait(Duration::from_secs(10));
+    let handle = layer.handle(&store, "slots").unwrap().clone();
     let first = store.enter(&[Charge::new(&handle, ())]).await.unwrap();
     // Called without asking whether it is ready, which a service may not mind.
     let waiting = tokio::spawn(layer.layer(Late).call(request()));

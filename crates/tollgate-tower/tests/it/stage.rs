@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 use tollgate::{Bounds, Concurrency, Limit, MemoryStore, Rate, TokenBucket, TokioClock};
-use tollgate_tower::{LimitLayer, Toll};
+use tollgate_tower::{LayerLimit, LimitLayer};
 use tower::{Service, ServiceExt};
 
 pub(crate) type Store = Arc<MemoryStore<TokioClock>>;
@@ -23,7 +23,7 @@ pub(crate) fn store() -> Store {
 
 /// A layer of one limit in tokio's time.
 pub(crate) fn layer(limit: impl Into<Limit>) -> LimitLayer {
-    LimitLayer::in_store(&store(), [Toll::new("default", limit)]).unwrap()
+    LimitLayer::in_store(&store(), [LayerLimit::new("default", limit)]).unwrap()
 }
 
 pub(crate) fn bucket(per_second: u32, burst: u32) -> TokenBucket {

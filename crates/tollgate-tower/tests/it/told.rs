@@ -9,7 +9,7 @@ use sfv::{List, ListEntry, Parser};
 use std::time::Duration;
 use tokio::time::advance;
 use tollgate::{FixedWindow, Limit, Rate, SlidingLog, TokenBucket};
-use tollgate_tower::{Cause, HeaderStyle, LimitLayer, Missing, RefusalStyle, Toll};
+use tollgate_tower::{Cause, HeaderStyle, LayerLimit, LimitLayer, Missing, RefusalStyle};
 use tower::{Layer, ServiceExt, service_fn};
 
 /// A list field's items: each a name and a number.
@@ -32,9 +32,9 @@ async fn text<B: Body<Error: std::fmt::Debug>>(response: Response<B>) -> String 
 #[tokio::test(start_paused = true)]
 async fn what_passes_and_what_does_not_are_told() {
     let tolls = [
-        Toll::new("burst", bucket(1, 2)),
-        Toll::new("day", FixedWindow::new(10, Duration::from_secs(86_400)).unwrap()),
-        Toll::new("in-flight", slots(5, 0)),
+        LayerLimit::new("burst", bucket(1, 2)),
+        LayerLimit::new("day", FixedWindow::new(10, Duration::from_secs(86_400)).unwrap()),
+        LayerLimit::new("in-flight", slots(5, 0)),
     ];
     let service = LimitLayer::in_store(&store(), tolls).unwrap().layer(service_fn(done));
     let response = service.clone().oneshot(request()).await.unwrap();
@@ -101,8 +101,8 @@ async fn a_refusal_in_ones_own_words() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_removed_by_hand_is_not_a_limit_without_an_end() {
     let store = store();
-    let layer = LimitLayer::in_store(&store, [Toll::new("gone", bucket(1, 1))]).unwrap();
-    store.remove(layer.handle("gone").unwrap()).unwrap();
+    let layer = LimitLayer::in_store(&store, [LayerLimit::new("gone", bucket(1, 1))]).unwrap();
+    store.remove(layer.handle(&store, "gone").unwrap()).unwrap();
     let undecided = |layer: LimitLayer| {
         let service = layer
             .on_refusal(|refusal| {
@@ -163,7 +163,7 @@ proptest! {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let tolls = limits.into_iter().enumerate().map(|(index, limit)| Toll::new(format!("limit {index}"), limit));
+            let tolls = limits.into_iter().enumerate().map(|(index, limit)| LayerLimit::new(format!("limit {index}"), limit));
             let layer = LimitLayer::in_store(&store(), tolls).unwrap();
             let layer = wait.map_or(layer.clone(), |wait| layer.wait(wait));
             let service = layer.layer(service_fn(done));

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tollgate::{Charge, Delay, FixedWindow, LeakyBucket, Rate};
-use tollgate_tower::{LimitLayer, Toll};
+use tollgate_tower::{LayerLimit, LimitLayer};
 use tower::{Layer, ServiceExt, service_fn};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -60,8 +60,9 @@ async fn one_that_would_wait_too_long_is_told_at_once() {
 #[tokio::test(start_paused = true)]
 async fn one_that_is_dropped_has_cost_nothing() {
     let store = store();
-    let layer = LimitLayer::in_store(&store, [Toll::new("it", bucket(1, 1))]).unwrap().wait(60 * SECOND);
-    let handle = layer.handle("it").unwrap().clone();
+    let layer =
+        LimitLayer::in_store(&store, [LayerLimit::new("it", bucket(1, 1))]).unwrap().wait(60 * SECOND);
+    let handle = layer.handle(&store, "it").unwrap().clone();
     let service = layer.layer(service_fn(done));
     assert_eq!(status(&service, request()).await, 200);
     for _ in 0..20 {
@@ -113,9 +114,9 @@ async fn a_bucket_that_delays_does_so_without_being_told_and_refuses_what_overfl
 async fn limits_that_nobody_waits_for_refuse_beside_one_that_holds_slots() {
     let tolls = || {
         [
-            Toll::new("window", FixedWindow::new(2, 10 * SECOND).unwrap()),
-            Toll::new("bucket", bucket(1, 2)),
-            Toll::new("slots", slots(5, 5)),
+            LayerLimit::new("window", FixedWindow::new(2, 10 * SECOND).unwrap()),
+            LayerLimit::new("bucket", bucket(1, 2)),
+            LayerLimit::new("slots", slots(5, 5)),
         ]
     };
     let service = LimitLayer::in_store(&store(), tolls()).unwrap().layer(service_fn(done));

@@ -14,6 +14,7 @@ mod seam;
 mod set;
 mod short;
 mod short_set;
+mod store_limiter;
 mod table;
 mod verbs;
 
@@ -22,3 +23,4 @@ pub(crate) use table::Print;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
 pub use seam::{Answer, Enter, Entered, Held, Store};
+pub use store_limiter::{LimiterWait, StoreLimiter};

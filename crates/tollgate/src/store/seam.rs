@@ -6,12 +6,12 @@
 use super::{LimitHandle, MemoryStore, StoreError};
 use crate::{
     charge::Charge,
-    clock::{Clock, Timer},
+    clock::{Clock, Sleep, Timer},
     decision::{OnFailure, SetStatus, Status},
     key::Key,
     limit::Limit,
     step::concurrency::PermitId,
-    wait::{Permit, WaitError},
+    wait::{Permit, Refused, WaitError},
 };
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -66,6 +66,13 @@ pub trait Store: Send + Sync {
     /// Decides a set of charges: all are charged, or none is.
     fn check(&self, charges: &[Charge<'_, Self::Limit>]) -> impl Answer<SetStatus>;
 
+    /// As [`check`](Self::check), where the store can decide without waiting for anybody: in memory always, in a shared store
+    /// from units that this node has taken ahead. `None` where only [`check`](Self::check) can decide; nothing is charged then.
+    fn check_now(&self, charges: &[Charge<'_, Self::Limit>]) -> Option<Result<SetStatus, StoreError>> {
+        let _ = charges;
+        None
+    }
+
     /// What [`check`](Self::check) would answer, charging nothing.
     fn peek(&self, charges: &[Charge<'_, Self::Limit>]) -> impl Answer<SetStatus>;
 
@@ -97,7 +104,14 @@ pub trait Enter: Store {
     /// is dropped. Dropped before the release, it leaves the queue and is not charged.
     ///
     /// As for a check, a charge that does not say how long it may wait does not, except for the pace of a leaky bucket's delay.
-    fn enter(self: &Arc<Self>, charges: &[Charge<'_, Self::Limit>]) -> impl Answer<Entered<Self::Permit>>;
+    /// The future owns all that it needs: the charges may go before it is polled.
+    fn enter(
+        self: &Arc<Self>,
+        charges: &[Charge<'_, Self::Limit>],
+    ) -> impl Answer<Entered<Self::Permit>> + use<Self>;
+
+    /// Sleeps for this long on the store's clock.
+    fn sleep(&self, time: Duration) -> Sleep;
 }
 
 /// Whether somebody is in.
@@ -107,7 +121,7 @@ pub enum Entered<P> {
     /// All is charged, its turn has come.
     In(P),
     /// Nothing is charged.
-    Refused(SetStatus),
+    Refused(Refused),
 }
 
 /// What somebody holds who is in: slots, until dropped. Where no charge was for slots it holds nothing.
@@ -134,11 +148,25 @@ pub trait Held: Send + Sync + 'static {
 impl<C: Timer + Send + Sync + 'static> Enter for MemoryStore<C> {
     type Permit = Permit<'static>;
 
-    async fn enter(self: &Arc<Self>, charges: &[Charge<'_>]) -> Result<Entered<Permit<'static>>, StoreError> {
-        match self.enter_in_time(charges).await {
-            Ok(permit) => Ok(Entered::In(permit)),
-            Err(WaitError::Refused(refused)) => Ok(Entered::Refused(refused.into_status())),
-            Err(WaitError::Store(error)) => Err(error),
+    fn enter(self: &Arc<Self>, charges: &[Charge<'_>]) -> impl Answer<Entered<Permit<'static>>> + use<C> {
+        let entering = self.enter_in_time(charges);
+        async move { entering.await.map(Entered::In).or_else(Entered::from_error) }
+    }
+
+    fn sleep(&self, time: Duration) -> Sleep {
+        self.clock().sleep_until(self.clock().now() + time)
+    }
+}
+
+impl<P> Entered<P> {
+    /// From what ended a wait: a refusal is an answer, and everything else an error.
+    ///
+    /// # Errors
+    /// Where the store could not decide.
+    pub fn from_error(error: WaitError) -> Result<Self, StoreError> {
+        match error {
+            WaitError::Refused(refused) => Ok(Self::Refused(refused)),
+            WaitError::Store(error) => Err(error),
         }
     }
 }
@@ -196,6 +224,11 @@ impl<C: Clock + Send + Sync> Store for MemoryStore<C> {
 
     async fn check(&self, charges: &[Charge<'_>]) -> Result<SetStatus, StoreError> {
         Self::check(self, charges)
+    }
+
+    #[inline]
+    fn check_now(&self, charges: &[Charge<'_>]) -> Option<Result<SetStatus, StoreError>> {
+        Some(Self::check(self, charges))
     }
 
     async fn peek(&self, charges: &[Charge<'_>]) -> Result<SetStatus, StoreError> {

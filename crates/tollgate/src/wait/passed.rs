@@ -2,7 +2,7 @@
 
 use super::gate::Booked;
 use crate::{
-    decision::{Status, Verdict},
+    decision::{SetStatus, Status, Verdict},
     few::Few,
     step::concurrency::PermitId,
 };
@@ -25,6 +25,12 @@ impl Passed {
             status.verdict = Verdict::Allow;
         }
         Self { statuses, permit, waited }
+    }
+
+    /// A turn that came in a store outside this crate, after a wait of so long.
+    #[must_use]
+    pub fn from_status(status: &SetStatus, waited: Duration) -> Self {
+        Self { statuses: status.statuses().iter().copied().collect(), permit: None, waited }
     }
 
     pub(super) const fn at_once(status: Status) -> Self {

@@ -5,6 +5,7 @@ use super::{
     order::{Order, Toll},
 };
 use crate::{
+    charge::Charge,
     decision::{Decision, Retry, SetStatus, Status, Verdict},
     few::Few,
     step::turns::Turns,
@@ -99,6 +100,33 @@ impl Refused {
         Self::new(Reason::Never { cost, most }, order, denied.by, denied.statuses)
     }
 
+    /// From a set that a store outside this crate has refused. `late` says what a refusal for some time means: that the turn
+    /// comes too late, or that there is no room now.
+    #[must_use]
+    pub fn from_status<L>(
+        status: &SetStatus,
+        charges: &[Charge<'_, L>],
+        late: impl FnOnce(Duration) -> Reason,
+    ) -> Self {
+        let by = status.denied_by().unwrap_or(0);
+        let reason = match status.decision() {
+            Decision::Deny(Retry::After(after)) => late(after),
+            Decision::Deny(Retry::Never) => Reason::Never {
+                cost: charges.get(by).map_or(0, |charge| charge.cost.into()),
+                most: status.statuses().get(by).map_or(0, Status::limit),
+            },
+            _ => Reason::NoRoom { retry_after: None },
+        };
+        Self::with_reason(reason, status)
+    }
+
+    /// From how a set stands in a store outside this crate, and why it was refused. It may have room again by now.
+    #[must_use]
+    pub fn with_reason(reason: Reason, status: &SetStatus) -> Self {
+        let by = status.denied_by().unwrap_or(0);
+        Self { reason, by, statuses: status.statuses().iter().copied().collect() }
+    }
+
     /// From how every toll stands, and which of them refuses.
     pub(crate) fn new(reason: Reason, order: &Order, by: usize, statuses: Few<Status>) -> Self {
         Self { reason, by: order.charge_of(by), statuses: order.spread(statuses) }
@@ -135,12 +163,11 @@ impl Refused {
     }
 
     /// How every charge stands, as a refused check says it.
-    pub(crate) fn into_status(mut self) -> SetStatus {
-        let retry = self.retry();
-        if let Some(status) = self.statuses.get_mut(self.by) {
-            *status = status.denied(retry);
-        }
-        SetStatus::new(self.statuses.iter().copied(), None)
+    pub fn status(&self) -> SetStatus {
+        let (retry, by) = (self.retry(), self.by);
+        let stands =
+            |(place, status): (usize, &Status)| if place == by { status.denied(retry) } else { *status };
+        SetStatus::new(self.statuses.iter().enumerate().map(stands), None)
     }
 
     /// Which charge refuses, in the order they were given.

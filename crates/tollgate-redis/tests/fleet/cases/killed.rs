@@ -45,7 +45,7 @@ pub(super) fn holding(fleet: &Fleet) -> Result<(), String> {
     let earliest = asked + reset.as_nanos() as u64;
     node.kill()?;
     let killed = clock::now();
-    let entered = fleet.runtime.block_on(store.enter(&one, Duration::from_secs(5)));
+    let entered = fleet.runtime.block_on(store.enter(&one).up_to(Duration::from_secs(5)));
     let entered = entered.map_err(|problem| format!("STUCK: {problem}"))?;
     let back = clock::now();
     let after = (back - killed) as f64 / 1e6;
@@ -85,7 +85,7 @@ pub(super) fn waiting(fleet: &Fleet) -> Result<(), String> {
     std::thread::sleep(Duration::from_millis(50));
     node.kill()?;
     let one = [Charge::new(&limit, KEYS[0])];
-    let turn = fleet.runtime.block_on(store.wait(&one, Duration::from_secs(5)));
+    let turn = fleet.runtime.block_on(store.wait(&one).up_to(Duration::from_secs(5)));
     let went = clock::now();
     turn.map_err(|problem| format!("STUCK: {problem}"))?;
     // Two turns of the dead, and its own.

@@ -1,4 +1,4 @@
-//! What a request pays: one limit of a layer, with its name, its key and its cost.
+//! One limit of a layer: its name, its key and its cost.
 
 use crate::key::{By, Missing};
 use http::request::Parts;
@@ -10,21 +10,21 @@ use tollgate::{Limit, Numbers};
 /// ```
 /// use std::time::Duration;
 /// use tollgate::{Concurrency, FixedWindow, Rate, TokenBucket};
-/// use tollgate_tower::{LimitLayer, Missing, Toll};
+/// use tollgate_tower::{LayerLimit, LimitLayer, Missing};
 ///
 /// // All are charged, or none is.
 /// let layer = LimitLayer::of([
-///     Toll::new("per-ip", TokenBucket::new(Rate::per_second(10)?, 20)?).by_ip(),
-///     Toll::new("per-key", FixedWindow::new(10_000, Duration::from_secs(86_400))?)
+///     LayerLimit::new("per-ip", TokenBucket::new(Rate::per_second(10)?, 20)?).by_ip(),
+///     LayerLimit::new("per-key", FixedWindow::new(10_000, Duration::from_secs(86_400))?)
 ///         .by_header("x-api-key")
 ///         .missing(Missing::Skip),
-///     Toll::new("in-flight", Concurrency::new(200, Duration::from_secs(30))?),
+///     LayerLimit::new("in-flight", Concurrency::new(200, Duration::from_secs(30))?),
 /// ]);
 /// # let _ = layer;
 /// # Ok::<(), tollgate::LimitError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Toll {
+pub struct LayerLimit {
     pub(crate) name: String,
     pub(crate) limit: Limit,
     pub(crate) terms: Terms,
@@ -45,7 +45,7 @@ pub(crate) enum Cost {
     Of(Arc<dyn Fn(&Parts) -> u32 + Send + Sync>),
 }
 
-impl Toll {
+impl LayerLimit {
     /// A limit under a name, which clients are told.
     pub fn new(name: impl Into<String>, limit: impl Into<Limit>) -> Self {
         Self { name: name.into(), limit: limit.into(), terms: Terms::default() }
@@ -81,14 +81,6 @@ pub(crate) fn own_delay(limit: &Limit) -> Option<Duration> {
     let delayed = u128::from(it.capacity.checked_sub(it.free).filter(|units| *units > 0)?);
     let nanos = (delayed * u128::from(it.price)).div_ceil(u128::from(it.earn.max(1)));
     Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
-}
-
-/// For how long slots of a limit are held without a renewal.
-pub(crate) fn max_hold(limit: &Limit) -> Option<Duration> {
-    match limit.numbers() {
-        Numbers::Concurrency { max_hold, .. } => Some(max_hold),
-        _ => None,
-    }
 }
 
 /// What can be said of one limit and of a whole layer alike.
@@ -166,7 +158,7 @@ macro_rules! counts_by {
             /// # Ok::<(), tollgate::LimitError>(())
             /// ```
             #[must_use]
-            pub fn by<K: Into<crate::key::OwnedKey>>(
+            pub fn by<K: Into<tollgate::OwnedKey>>(
                 self,
                 key: impl Fn(&http::request::Parts) -> Option<K> + Send + Sync + 'static,
             ) -> Self {
@@ -190,7 +182,7 @@ macro_rules! counts_by {
             /// How many units a request takes; 1 by default. Zero tells how things stand and charges nothing.
             #[must_use]
             pub fn cost(mut self, units: u32) -> Self {
-                self.terms().cost = Some(crate::toll::Cost::Always(units));
+                self.terms().cost = Some(crate::layer_limit::Cost::Always(units));
                 self
             }
 
@@ -200,7 +192,7 @@ macro_rules! counts_by {
                 mut self,
                 cost: impl Fn(&http::request::Parts) -> u32 + Send + Sync + 'static,
             ) -> Self {
-                self.terms().cost = Some(crate::toll::Cost::Of(std::sync::Arc::new(cost)));
+                self.terms().cost = Some(crate::layer_limit::Cost::Of(std::sync::Arc::new(cost)));
                 self
             }
 
@@ -214,4 +206,4 @@ macro_rules! counts_by {
 
 pub(crate) use counts_by;
 
-counts_by!(Toll);
+counts_by!(LayerLimit);
