@@ -2,7 +2,7 @@
 
 use crate::{
     address::Address,
-    gather::Gatherer,
+    gather::{BusyPoll, Gatherer},
     link::{self, Link},
     script::SCRIPT,
     store::{RedisStore, Shared},
@@ -27,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) on_failure: Option<OnFailure>,
     pub(crate) nodes: u32,
     pub(crate) lease: Option<Duration>,
+    pub(crate) busy_poll: BusyPoll,
     pub(crate) clock: Option<ManualClock>,
 }
 
@@ -62,6 +63,7 @@ impl Default for Settings {
             on_failure: Some(OnFailure::default()),
             nodes: 1,
             lease: None,
+            busy_poll: BusyPoll::On,
             clock: None,
         }
     }
@@ -109,6 +111,13 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// Sleeps until a call is answered, always. Otherwise a call to a server nearby that many callers wait for is looked at again
+    /// and again for up to 50 µs first, on one thread of the runtime: waking up would take as long as the call.
+    pub fn without_busy_poll(mut self) -> Self {
+        self.settings.busy_poll = BusyPoll::Off;
+        self
+    }
+
     /// Passes this clock's time in, instead of letting the server's count: for tests and replays, under a prefix of their
     /// own. Its keys expire after an hour.
     pub fn clock(mut self, clock: ManualClock) -> Self {
@@ -141,7 +150,7 @@ impl RedisStoreBuilder {
         let address =
             Address::parse(&self.url).map_err(|error| OpenError::Address { problem: error.to_string() })?;
         let link = Arc::new(Link::open(address, SCRIPT, link::Settings::default()));
-        let gatherer = Arc::new(Gatherer::new(link, self.settings.clock.clone()));
+        let gatherer = Arc::new(Gatherer::new(link, self.settings.clock.clone(), self.settings.busy_poll));
         Ok(RedisStore { shared: Arc::new(Shared::new(self.settings, gatherer)) })
     }
 }

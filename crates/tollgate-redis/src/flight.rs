@@ -15,19 +15,25 @@ use std::{
     task::Poll,
     time::{Duration, Instant},
 };
+use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// So long a call that many wait for is watched before it is slept for: with a server nearby, waking up takes as long as the call.
-const WATCHED: Duration = Duration::from_micros(50);
+/// So long a call that many wait for is busy-polled before it is slept for: with a server nearby, waking up takes as long as the
+/// call.
+const BUSY_POLL: Duration = Duration::from_micros(50);
+
+/// On a runtime of one thread, a yield that takes longer than this has let another task run: the scheduler's own part of it takes
+/// about one microsecond.
+const QUIET_YIELD: Duration = Duration::from_micros(3);
 
 /// How a call is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum WaitStrategy {
     /// By the one who asked, and nobody else.
-    Alone,
-    /// Where it takes long, whoever waits for it sets out beside it.
-    Slept,
-    /// As that, and with open eyes at first.
-    Watched,
+    Single,
+    /// Asleep. Where it takes long, another call is made for those who have come meanwhile.
+    Sleep,
+    /// As [`Sleep`](Self::Sleep), after a busy-poll.
+    BusyPoll,
 }
 
 /// A call that an asker makes.
@@ -58,9 +64,9 @@ impl Flight {
                 break;
             }
             let began = Instant::now();
-            let is_watched = gatherer.is_worth_watching(asked.len());
-            let manner = if is_watched { Manner::Watched } else { Manner::Slept };
-            answer(&gatherer, group, asked, manner).await;
+            let is_polled = gatherer.is_worth_polling(asked.len());
+            let strategy = if is_polled { WaitStrategy::BusyPoll } else { WaitStrategy::Sleep };
+            answer(&gatherer, group, asked, strategy).await;
             gatherer.landed(group);
             gatherer.took(began.elapsed());
         }
@@ -89,7 +95,7 @@ impl Carrying {
 
     pub(crate) async fn carry(self, asked: Arc<Asked>) {
         let began = Instant::now();
-        answer(&self.gatherer, self.group, vec![asked], Manner::Alone).await;
+        answer(&self.gatherer, self.group, vec![asked], WaitStrategy::Single).await;
         self.gatherer.took(began.elapsed());
     }
 }
@@ -101,12 +107,12 @@ impl Drop for Carrying {
 }
 
 /// Makes a call of these, and hands out the answers.
-async fn answer(gatherer: &Arc<Gatherer>, group: Group, asked: Vec<Arc<Asked>>, manner: Manner) {
+async fn answer(gatherer: &Arc<Gatherer>, group: Group, asked: Vec<Arc<Asked>>, strategy: WaitStrategy) {
     gatherer.know_the_time(group, &asked).await;
     let asked = Aboard(asked);
     let questions: Vec<&Question> = asked.0.iter().map(|asked| &asked.question).collect();
     let call = Call::new(&questions, gatherer.passed_in(), |edition| gatherer.bounds(edition));
-    let told = match make(gatherer, group, &call, manner).await {
+    let told = match make(gatherer, group, &call, strategy).await {
         Ok(value) => call.read(value, &questions).map_err(|_| {
             gatherer.link().distrust(group);
             LinkError::Unanswered { why: "the answer is not one of the script's".into() }
@@ -130,14 +136,14 @@ async fn make(
     gatherer: &Arc<Gatherer>,
     group: Group,
     call: &Call,
-    manner: Manner,
+    strategy: WaitStrategy,
 ) -> Result<Value, LinkError> {
     let mut call = pin!(gatherer.link().call(group, &call.keys, &call.argument));
-    if manner == Manner::Alone {
+    if strategy == WaitStrategy::Single {
         return call.await;
     }
-    if manner == Manner::Watched
-        && let Some(answer) = watch(call.as_mut()).await
+    if strategy == WaitStrategy::BusyPoll
+        && let Some(answer) = busy_poll(call.as_mut()).await
     {
         return answer;
     }
@@ -151,18 +157,25 @@ async fn make(
     }
 }
 
-/// Looks for an answer again and again, for a short while. Whoever else has something to do goes first each time.
-async fn watch<C: Future>(mut call: Pin<&mut C>) -> Option<C::Output> {
+/// Polls a call again and again, for a short while, and yields each time: tasks that are ready go first. Stops at once on a
+/// runtime of one thread where another task has run meanwhile: that one has better things to do, and looks for the answer between
+/// them.
+async fn busy_poll<C: Future>(mut call: Pin<&mut C>) -> Option<C::Output> {
+    let has_one_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
     let began = Instant::now();
     loop {
-        let looked = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
-        if let Poll::Ready(answer) = looked {
+        let state = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
+        if let Poll::Ready(answer) = state {
             return Some(answer);
         }
-        if began.elapsed() >= WATCHED {
+        let yielded = Instant::now();
+        if yielded - began >= BUSY_POLL {
             return None;
         }
         tokio::task::yield_now().await;
+        if has_one_thread && yielded.elapsed() > QUIET_YIELD {
+            return None;
+        }
     }
 }
 
@@ -178,5 +191,35 @@ impl Aboard {
 impl Drop for Aboard {
     fn drop(&mut self) {
         self.0.drain(..).for_each(|asked| asked.fail(LinkError::shutting_down()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{future::pending, hint::spin_loop};
+
+    #[test]
+    fn a_runtime_of_one_thread_with_other_work_is_not_kept_busy() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            tokio::spawn(async {
+                loop {
+                    let begun = Instant::now();
+                    while begun.elapsed() < 4 * QUIET_YIELD {
+                        spin_loop();
+                    }
+                    tokio::task::yield_now().await;
+                }
+            });
+            let mut polls = 0;
+            let mut never = pin!(pending::<()>());
+            let call = poll_fn(|context| {
+                polls += 1;
+                never.as_mut().poll(context)
+            });
+            assert_eq!(busy_poll(pin!(call)).await, None);
+            assert_eq!(polls, 1, "the other task was ready");
+        });
     }
 }

@@ -41,6 +41,13 @@ pub(crate) const FAR: Duration = Duration::from_millis(2);
 /// Charges in one call.
 const MOST_CHARGES: usize = 64;
 
+/// Whether calls may be busy-polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BusyPoll {
+    On,
+    Off,
+}
+
 pub(crate) struct Gatherer {
     link: Arc<Link>,
     lanes: Mutex<HashMap<Group, Lane, Quick>>,
@@ -50,6 +57,7 @@ pub(crate) struct Gatherer {
     told: Mutex<Option<(u64, Instant)>>,
     /// How long the last call took, in microseconds.
     took: AtomicU64,
+    busy_poll: BusyPoll,
     /// Whether somebody else can run while a core looks for an answer.
     has_cores: bool,
     /// Who wants to know how long calls take.
@@ -113,13 +121,14 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Gatherer {
-    pub(crate) fn new(link: Arc<Link>, clock: Option<ManualClock>) -> Self {
+    pub(crate) fn new(link: Arc<Link>, clock: Option<ManualClock>, busy_poll: BusyPoll) -> Self {
         Self {
             link,
             lanes: Mutex::default(),
             clock,
             told: Mutex::default(),
             took: AtomicU64::new(0),
+            busy_poll,
             has_cores: available_parallelism().is_ok_and(|cores| cores.get() > 1),
             heard: OnceLock::new(),
         }
@@ -190,8 +199,11 @@ impl Gatherer {
 
     /// Whether a call that so many wait for is worth a core that does nothing else: it comes back soon, and what the core could
     /// have slept is little for each of them.
-    pub(crate) fn is_worth_watching(&self, aboard: usize) -> bool {
-        self.has_cores && aboard >= Company::NEAR.least && self.last_took() <= NEAR
+    pub(crate) fn is_worth_polling(&self, aboard: usize) -> bool {
+        self.busy_poll == BusyPoll::On
+            && self.has_cores
+            && aboard >= Company::NEAR.least
+            && self.last_took() <= NEAR
     }
 
     /// A call has come back.

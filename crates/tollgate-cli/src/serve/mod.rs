@@ -146,6 +146,9 @@ pub(crate) fn store_of(settings: &StoreSettings) -> Result<AnyStore> {
     if let Some(lease) = settings.lease {
         builder = builder.lease(lease);
     }
+    if !settings.busy_poll {
+        builder = builder.without_busy_poll();
+    }
     let opened = builder.open().map_err(|error| match error {
         OpenError::Setting { .. } => anyhow::anyhow!("store.{error}"),
         error => anyhow::Error::from(error).context("store.url"),

@@ -38,6 +38,7 @@ pub(super) fn store(store: &Cursor<'_>) -> Option<StoreSettings> {
         defaulted(fields.optional("on_failure"), default.on_failure, |on| on.choice(&ON_FAILURE));
     let nodes = defaulted(fields.optional("nodes"), default.nodes, Cursor::positive);
     let lease = defaulted(fields.optional("lease"), default.lease, |lease| duration(lease).map(Some));
+    let busy_poll = defaulted(fields.optional("busy_poll"), default.busy_poll, Cursor::switch);
     fields.finish();
     Some(StoreSettings {
         url: url?,
@@ -47,6 +48,7 @@ pub(super) fn store(store: &Cursor<'_>) -> Option<StoreSettings> {
         on_failure: on_failure?,
         nodes: nodes?,
         lease: lease?,
+        busy_poll: busy_poll?,
     })
 }
 

@@ -154,6 +154,8 @@ pub struct StoreSettings {
     pub nodes: u32,
     /// How long units are taken ahead for; `None`: every decision is Redis's own.
     pub lease: Option<Duration>,
+    /// Whether a nearby Redis is busy-polled under load.
+    pub busy_poll: bool,
 }
 
 impl Default for StoreSettings {
@@ -166,6 +168,7 @@ impl Default for StoreSettings {
             on_failure: OnFailure::Local,
             nodes: 1,
             lease: None,
+            busy_poll: true,
         }
     }
 }
@@ -180,6 +183,7 @@ impl std::fmt::Debug for StoreSettings {
             .field("on_failure", &self.on_failure)
             .field("nodes", &self.nodes)
             .field("lease", &self.lease)
+            .field("busy_poll", &self.busy_poll)
             .finish_non_exhaustive()
     }
 }

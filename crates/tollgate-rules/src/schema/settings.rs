@@ -301,6 +301,12 @@ pub(crate) static STORE: Shape = Shape {
             Duration,
             "How long units are taken ahead for; left out, every decision is Redis's own",
         ),
+        Key::defaulted(
+            "busy_poll",
+            Switch,
+            "true",
+            "Under load, poll for an answer of a nearby Redis for up to 50 µs before sleeping",
+        ),
     ]],
     exactly_one: &[],
 };
