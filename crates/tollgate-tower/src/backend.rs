@@ -8,12 +8,15 @@
 //! backend keeps the permits, and one task renews them every third of the shortest `max_hold`. The task begins with the first
 //! permit that needs it and ends when it finds none. (Permits of a shared store renew themselves.)
 
+use pin_project_lite::pin_project;
+use smallvec::SmallVec;
 use std::{
     any::Any,
     fmt,
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::runtime::Handle;
@@ -21,6 +24,9 @@ use tollgate::{
     Charge, Enter, Entered, Held, Key, Limit, Numbers, OwnedCharges, Reason, Refused, SetStatus, StoreError,
     WaitError,
 };
+
+/// As many as a request is commonly charged, off the heap.
+pub(crate) type Few<T> = SmallVec<[T; 4]>;
 
 /// A decision that is waited for. It owns what it needs.
 pub(crate) type Admitting = Pin<Box<dyn Future<Output = Result<Admission, WaitError>> + Send>>;
@@ -116,6 +122,7 @@ impl<S: Enter + 'static> StoreBackend<S> {
         Charge { limit: &self.limits[limit], key, cost, up_to }
     }
 
+    #[inline(always)]
     fn check_set(&self, charges: &[Charge<'_, S::Limit>]) -> Checked {
         match self.store.check_now(charges) {
             Some(decided) => Checked::Now(decided),
@@ -170,24 +177,16 @@ impl<S: Enter + 'static> Backend for StoreBackend<S> {
         match charges {
             // One charge needs no list.
             [one] => self.check_set(&[self.charge(one)]),
-            several => self.check_set(&several.iter().map(|it| self.charge(it)).collect::<Vec<_>>()),
+            several => self.check_set(&several.iter().map(|it| self.charge(it)).collect::<Few<_>>()),
         }
     }
 
     fn enter(self: Arc<Self>, charges: &[KeyCharge<'_>]) -> Admitting {
-        let entering = match charges {
-            [one] => self.store.enter(&[self.charge(one)]),
-            several => self.store.enter(&several.iter().map(|it| self.charge(it)).collect::<Vec<_>>()),
+        let entering = {
+            let charges: Few<_> = charges.iter().map(|it| self.charge(it)).collect();
+            self.store.enter(&charges)
         };
-        Box::pin(async move {
-            match entering.await? {
-                Entered::In(permit) => {
-                    let status = SetStatus::new(permit.statuses().iter().copied(), None);
-                    Ok(Admission { status, slots: self.hold(permit) })
-                }
-                Entered::Refused(refused) => Err(WaitError::Refused(refused)),
-            }
-        })
+        Box::pin(EnterFuture { backend: self, entering })
     }
 
     fn release(&self, place: usize) {
@@ -201,6 +200,34 @@ impl<S: Enter + 'static> Backend for StoreBackend<S> {
 
     fn limit(&self, limit: usize) -> Option<&dyn Any> {
         self.limits.get(limit).map(|limit| limit as &dyn Any)
+    }
+}
+
+pin_project! {
+    /// A turn that is waited for, and then keeps its permit. An async block would keep the turn twice.
+    struct EnterFuture<S: Enter, F> {
+        backend: Arc<StoreBackend<S>>,
+        #[pin]
+        entering: F,
+    }
+}
+
+impl<S, F> Future for EnterFuture<S, F>
+where
+    S: Enter + 'static,
+    F: Future<Output = Result<Entered<S::Permit>, StoreError>>,
+{
+    type Output = Result<Admission, WaitError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        Poll::Ready(match ready!(this.entering.poll(context))? {
+            Entered::In(permit) => {
+                let status = SetStatus::new(permit.statuses().iter().copied(), None);
+                Ok(Admission { status, slots: this.backend.hold(permit) })
+            }
+            Entered::Refused(refused) => Err(WaitError::Refused(refused)),
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a layer's clones share: its limits, how it decides requests, and what it responds.
 
 use crate::{
-    backend::{Admitting, Backend, Checked, KeyCharge},
+    backend::{Admitting, Backend, Checked, Few, KeyCharge},
     key::{By, Found, MISSING, Missing},
     layer_limit::Terms,
     refusal::{Cause, Refusal},
@@ -67,7 +67,7 @@ impl Rules {
             let charge = KeyCharge { limit: 0, key: found.key(&values), cost, up_to: None };
             return self.check(&[charge], None, request);
         }
-        let mut found = Vec::with_capacity(self.limits.len());
+        let mut found = Few::new();
         for (index, limited) in self.limits.iter().enumerate() {
             let key = self.by(limited).find(request, &self.proxies);
             match (key, limited.terms.missing.or(self.terms.missing).unwrap_or_default()) {
@@ -79,8 +79,8 @@ impl Rules {
         }
         let which =
             (found.len() < self.limits.len()).then(|| found.iter().map(|(index, _)| *index).collect());
-        let values: Vec<_> = found.iter().map(|(_, found)| found.values()).collect();
-        let charges: Vec<_> = found
+        let values: Few<_> = found.iter().map(|(_, found)| found.values()).collect();
+        let charges: Few<_> = found
             .iter()
             .zip(&values)
             .map(|((index, found), values)| {

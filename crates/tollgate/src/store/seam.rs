@@ -11,9 +11,16 @@ use crate::{
     key::Key,
     limit::Limit,
     step::concurrency::PermitId,
-    wait::{Permit, Refused, WaitError},
+    wait::{Permit, Refused, Wait, WaitError},
 };
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 /// Where limits and what was used of them live.
 pub trait Store: Send + Sync {
@@ -149,12 +156,23 @@ impl<C: Timer + Send + Sync + 'static> Enter for MemoryStore<C> {
     type Permit = Permit<'static>;
 
     fn enter(self: &Arc<Self>, charges: &[Charge<'_>]) -> impl Answer<Entered<Permit<'static>>> + use<C> {
-        let entering = self.enter_in_time(charges);
-        async move { entering.await.map(Entered::In).or_else(Entered::from_error) }
+        MemoryEnter(self.enter_in_time(charges))
     }
 
     fn sleep(&self, time: Duration) -> Sleep {
         self.clock().sleep_until(self.clock().now() + time)
+    }
+}
+
+/// A turn in memory. An async block would keep the wait twice.
+struct MemoryEnter<C: Clock + Send + Sync + 'static>(Wait<'static, MemoryStore<C>, Permit<'static>>);
+
+impl<C: Timer + Send + Sync + 'static> Future for MemoryEnter<C> {
+    type Output = Result<Entered<Permit<'static>>, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let entered = Pin::new(&mut self.0).poll(context);
+        entered.map(|entered| entered.map(Entered::In).or_else(Entered::from_error))
     }
 }
 
