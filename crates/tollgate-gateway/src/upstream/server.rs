@@ -88,16 +88,17 @@ impl Server {
         let mut resting = self.resting(shard::current());
         loop {
             let mut connection = resting.connections.pop_back()?;
-            connection.taken = Instant::now();
-            if connection.keep_until > connection.taken && self.is_usable(&mut connection) {
+            let now = Instant::now();
+            connection.taken = now;
+            if connection.keep_until > now && self.is_usable(&mut connection, now) {
                 return Some(connection);
             }
         }
     }
 
     /// Whether a pooled connection may be used again.
-    fn is_usable(&self, connection: &mut Connection) -> bool {
-        let state = connection.idle_state();
+    fn is_usable(&self, connection: &mut Connection, now: Instant) -> bool {
+        let state = connection.idle_state(now);
         if state == IdleState::Unasked {
             self.ban_reuse();
         }
@@ -201,7 +202,7 @@ impl Server {
         let now = Instant::now();
         resting
             .connections
-            .retain_mut(|connection| connection.keep_until > now && self.is_usable(connection));
+            .retain_mut(|connection| connection.keep_until > now && self.is_usable(connection, now));
         resting.swept = !resting.connections.is_empty();
         resting.swept
     }

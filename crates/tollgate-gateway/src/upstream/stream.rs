@@ -22,15 +22,19 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// What an idle connection has received. Reads from the socket itself: the runtime learns of new bytes only when it
-    /// polls, and until then its own read functions report that there are none. Unless the connection is quiet it must be
-    /// closed, because bytes were consumed.
+    /// What an idle connection has received. Unless the connection is quiet it must be closed, because bytes were consumed.
     ///
-    /// Costs one system call. Over TLS, records without data (session tickets) are processed and do not count.
-    pub(crate) fn idle_state(&mut self) -> IdleState {
+    /// Over TLS it always reads from the socket; records without data (session tickets) are processed and do not count.
+    pub(crate) fn idle_state(&mut self, look: Look) -> IdleState {
         let mut start = [0; TIMEOUT_NOTICE.len()];
         match self {
-            Self::Plain(stream) => IdleState::of(&(&*SockRef::from(&*stream)).read(&mut start), &start),
+            Self::Plain(stream) => {
+                let read = match look {
+                    Look::Runtime => stream.try_read(&mut start),
+                    Look::Socket => (&*SockRef::from(&*stream)).read(&mut start),
+                };
+                IdleState::of(&read, &start)
+            }
             Self::Tls(stream) => {
                 let (socket, session) = stream.get_mut();
                 let socket = SockRef::from(&*socket);
@@ -48,6 +52,15 @@ impl Stream {
             }
         }
     }
+}
+
+/// Where a look at an idle connection finds out what was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// What the runtime knows, at no cost. It learns of new bytes when it polls the system for events.
+    Runtime,
+    /// A read from the socket: everything up to now, for one system call.
+    Socket,
 }
 
 /// What a look at an idle connection found.
