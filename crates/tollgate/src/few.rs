@@ -7,7 +7,7 @@ use std::{
 
 /// One, nearly always; or several. A list of one is always [`One`](Self::One) where it was collected.
 #[derive(Clone)]
-pub enum Few<T> {
+pub(crate) enum Few<T> {
     One(T),
     Many(Vec<T>),
 }

@@ -46,6 +46,7 @@ mod paced;
 mod rate;
 mod share;
 mod siphash;
+mod slot;
 mod step;
 mod store;
 mod sync;

@@ -4,6 +4,7 @@ use super::KeyedLimiter;
 use crate::{
     clock::Clock,
     key::Key,
+    limiter::SingleBucket,
     wait::{At, Gate, HasGate, Order, Permit, Refused, Reservation, Wait, WaitAt},
 };
 use std::{sync::Arc, time::Duration};
@@ -72,30 +73,7 @@ impl<C: Clock + Send + Sync> KeyedLimiter<C> {
     }
 }
 
-impl<C: Clock + Send + Sync, G> Wait<'_, KeyedLimiter<C>, G> {
-    /// Waits for so many units.
-    pub fn cost(self, cost: u32) -> Self {
-        self.set_cost(cost)
-    }
-}
-
-impl<C: Clock + Send + Sync> Reservation<'_, KeyedLimiter<C>> {
-    /// Cancels the reservation and returns how many units came back: its cost, less what was charged after it. Reservations made
-    /// later keep their times, so units that they depend on do not come back. Of a smooth limit everything comes back if
-    /// nothing was charged after it, otherwise nothing.
-    ///
-    /// Once it is due, what was charged is spent (see [`settle`](Self::settle)), and only slots come back.
-    pub fn cancel(self) -> u32 {
-        self.cancel_each().first().copied().unwrap_or(0)
-    }
-
-    /// Pays what it really cost and returns how many units came back: what was charged above that comes back, what is missing
-    /// becomes debt that later turns wait for. Zero gives everything back, also once it is due: for work that failed. Before
-    /// it is due, at most as many come back as by cancelling.
-    pub fn settle(self, actual: u32) -> u32 {
-        self.settle_each(&[actual]).first().copied().unwrap_or(0)
-    }
-}
+impl<C: Clock + Send + Sync> SingleBucket for KeyedLimiter<C> {}
 
 impl<C: Clock + Send + Sync> HasGate for KeyedLimiter<C> {
     fn gate(&self) -> &dyn Gate {

@@ -8,7 +8,7 @@ use crate::{
     decision::Status,
     key::Key,
     limit::Limit,
-    step::{Mode, concurrency::PermitId},
+    step::concurrency::PermitId,
     store::{Bounds, LimitHandle, MemoryStore, StoreError},
     time::Time,
 };
@@ -82,9 +82,7 @@ impl<C: Clock> KeyedLimiter<C> {
 
     /// What [`check_n`](Self::check_n) would answer, charging nothing.
     pub fn peek<'k>(&self, key: impl Into<Key<'k>>, cost: u32) -> Status {
-        let entry = self.limit.entry();
-        let print = self.store.print(entry, key.into());
-        self.store.decide_slowly(entry, &print, cost, None, self.store.clock().now(), Mode::Peek)
+        self.store.peek_one(self.limit.entry(), key.into(), cost)
     }
 
     /// Charges one unit for each of `keys`, each by itself, and appends their statuses. Faster than one by one: the

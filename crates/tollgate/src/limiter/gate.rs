@@ -5,21 +5,13 @@ use crate::{
     clock::Clock,
     decision::Status,
     few::Few,
-    step::{
-        Mode, State, Step,
-        concurrency::PermitId,
-        taken::{LaterCharges, ReturnReason, Taken, Trace},
-        turns::Turns,
-    },
-    store::Edition,
-    sync::{
-        Ordering::{Acquire, Relaxed, Release},
-        Word,
-    },
+    slot::{ChargeRequest, LockedSlot, Missing},
+    step::{Mode, taken::Taken, turns::Turns},
+    sync::Ordering::{Acquire, Relaxed},
     time::Time,
     wait::{
-        Asked, At, Bucket, Gate, HasGate, Order, Permit, Refused, Reservation, Timing, Toll, View, Wait,
-        WaitAt, WaitQueues,
+        Asked, At, Bucket, Gate, HasGate, Order, Permit, Refused, Reservation, Timing, Toll, Wait, WaitAt,
+        WaitQueues,
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -82,14 +74,19 @@ impl<C: Clock + Send + Sync> Limiter<C> {
     }
 }
 
-impl<C: Clock + Send + Sync, G> Wait<'_, Limiter<C>, G> {
+/// A limiter at which one waits for one bucket at a time.
+pub trait SingleBucket: WaitAt {}
+
+impl<C: Clock + Send + Sync> SingleBucket for Limiter<C> {}
+
+impl<T: SingleBucket, G> Wait<'_, T, G> {
     /// Waits for so many units.
     pub fn cost(self, cost: u32) -> Self {
         self.set_cost(cost)
     }
 }
 
-impl<C: Clock + Send + Sync> Reservation<'_, Limiter<C>> {
+impl<T: SingleBucket> Reservation<'_, T> {
     /// Cancels the reservation and returns how many units came back: its cost, less what was charged after it. Reservations made
     /// later keep their times, so units that they depend on do not come back. Of a smooth limit everything comes back if
     /// nothing was charged after it, otherwise nothing.
@@ -115,10 +112,13 @@ impl<C: Clock> Limiter<C> {
     /// A charge that does not wait, while others may: it does not overtake them.
     #[cold]
     pub(super) fn decide_behind_queue(&self, cost: u32, now: Time, mode: Mode) -> Status {
-        let decide = |cost, mode| self.decide_locked(&mut self.rest(), cost, None, now, mode).0;
+        let decide = |cost: u32, mode| {
+            self.charge_locked(&ChargeRequest { cost: cost.into(), up_to: None, mode }, now, None)
+        };
         self.queues.serve(self, now);
-        let step = self.numbers.step();
-        let look = || (!step.turns().is_slots()).then(|| self.view());
+        let step = self.parameters.step();
+        let look =
+            || (!step.turns().is_slots()).then(|| self.with_slot(self.clock.now(), |slot| slot.view()));
         match self.queues.goes_at(Bucket::Only.queue(), cost, now, look).filter(|_| cost > 0) {
             None => decide(cost, mode),
             Some(goes) => {
@@ -127,58 +127,17 @@ impl<C: Clock> Limiter<C> {
             }
         }
     }
+}
 
-    /// Books by the word alone, where nothing else decides and nobody is at it. `None` is not an answer: ask at rest.
-    fn book_word(&self, cost: u32, up_to: u64, now: Time) -> Option<(Status, Taken)> {
-        let (epoch, returned) = (self.epoch.load(Acquire), self.returned.load(Acquire));
-        let (edition, narrow) = self.numbers.read();
-        let word = Word(&self.hot.word);
-        let value = word.glance()?;
-        let narrow = narrow?;
-        let (status, next) = narrow.ask(value, now, cost, Some(up_to)).ok()?;
-        let trace = Trace::After(narrow.widen(next, self.birth));
-        let taken = Taken { units: cost, trace, epoch, returned, ..Taken::default() };
-        if status.is_deny() || cost == 0 {
-            return self.numbers.is_current(edition).then_some((status, taken));
+impl<C: Clock> Limiter<C> {
+    /// Reserves by the word alone.
+    fn try_reserve(&self, toll: &Toll, up_to: u64, now: Time) -> Option<(Status, Taken)> {
+        let cost = u32::try_from(toll.cost).ok()?;
+        let (status, taken) = self.single_word()?.try_reserve(cost, up_to, now, &self.counters, || true)?;
+        if !C::MONOTONIC && !status.is_deny() && cost > 0 {
+            self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
         }
-        self.write_word(edition, value, next, || true).then(|| {
-            if !C::MONOTONIC {
-                self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
-            }
-            (status, taken)
-        })
-    }
-
-    /// Whether there was no reset or change since.
-    fn is_of_now(&self, taken: &Taken) -> bool {
-        self.epoch.load(Acquire) == taken.epoch
-    }
-
-    /// Writes the word, if it and the numbers are still what the new one was made from, and `may` says so under the lock.
-    fn write_word(&self, edition: Edition, value: u64, next: u64, may: impl FnOnce() -> bool) -> bool {
-        let word = Word(&self.hot.word);
-        if !word.try_lock(value) {
-            return false;
-        }
-        let current = self.numbers.is_current(edition) && may();
-        word.unlock(if current { next } else { value });
-        current
-    }
-
-    fn view(&self) -> View {
-        let mut rest = self.rest();
-        let now = self.never_back(self.clock.now());
-        let banned_for = rest.banned_until.nanos_since(now);
-        let (granted, step) = (rest.granted, Arc::clone(&self.numbers.step()));
-        let mut view = self.with_state(&mut rest, now, |_, state, at| View {
-            step,
-            state: state.clone(),
-            now,
-            at,
-            granted,
-        });
-        view.skip(banned_for);
-        view
+        Some((status, taken))
     }
 }
 
@@ -200,89 +159,47 @@ impl<C: Clock> Gate for Limiter<C> {
         let Some(toll) = order.tolls.first() else {
             return Asked::new(Few::Many(Vec::new()), Few::Many(Vec::new()), None, now);
         };
-        let (units, up_to) = (toll.units(), timing.patience(toll, self.numbers.step().turns()));
-        let booked = match timing.mode {
-            Mode::Charge => self.book_word(units, up_to, now),
+        let up_to = timing.patience(toll, self.parameters.step().turns());
+        let reserved = match timing.mode {
+            Mode::Charge => self.try_reserve(toll, up_to, now),
             Mode::Peek | Mode::Release => None,
         };
-        let (status, taken) = booked
-            .unwrap_or_else(|| self.decide_locked(&mut self.rest(), units, Some(up_to), now, timing.mode));
+        let (status, taken) = reserved.unwrap_or_else(|| {
+            let mut taken = Taken::default();
+            let request = ChargeRequest { cost: toll.cost, up_to: Some(up_to), mode: timing.mode };
+            (self.charge_locked(&request, now, Some(&mut taken)), taken)
+        });
         Asked::new(Few::One(status), Few::One(taken), status.permit, now)
     }
 
     fn ask_quickly(&self, order: &Order) -> Option<Status> {
         let units = u32::try_from(order.tolls.first()?.cost).ok()?;
         let now = self.never_back(self.clock.now());
-        let status = self.try_word(units, now, Mode::Charge).ok().filter(Status::is_allow)?;
+        let status = self.try_single_word(units, now, Mode::Charge).ok().filter(Status::is_allow)?;
         if !C::MONOTONIC && units > 0 {
             self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
         }
         Some(status)
     }
 
-    fn peek(&self, order: &Order) -> Few<Status> {
-        let now = self.never_back(self.clock.now());
-        let peek =
-            |toll: &Toll| self.decide_locked(&mut self.rest(), toll.units(), Some(0), now, Mode::Peek).0;
-        order.tolls.iter().map(peek).collect()
-    }
-
-    fn look(&self, _: &Bucket) -> Option<View> {
-        Some(self.view())
-    }
-
     fn turns(&self, _: &Bucket) -> Turns {
-        self.numbers.step().turns()
-    }
-
-    fn first_expiry(&self, _: &Bucket, at: Time) -> Option<Time> {
-        let first_in = |_: &Step, state: &mut State, at| match state {
-            State::Holders(holders) => holders.first_in(at),
-            _ => None,
-        };
-        let nanos = self.with_state(&mut self.rest(), at, first_in)?;
-        Some(at + Duration::from_nanos(nanos))
+        self.parameters.step().turns()
     }
 
     fn add_waiter(&self, _: &Bucket) {
         if !self.parked.load(Acquire) {
-            self.update(|_, _, _| ());
+            self.with_slot(self.clock.now(), |_| ());
         }
     }
 
     fn remove_waiter(&self, _: &Bucket) {
         if !self.queues.any() {
-            self.update(|_, _, _| ());
+            self.with_slot(self.clock.now(), |_| ());
         }
     }
 
-    fn give_back(&self, _: &Bucket, taken: &Taken, reason: ReturnReason) -> u32 {
-        let mut rest = self.rest();
-        rest.granted = rest.granted.saturating_add(taken.granted);
-        let given = self.with_state(&mut rest, self.clock.now(), |step, state, at| {
-            if !self.is_of_now(taken) {
-                return 0;
-            }
-            // Under the mutex: nobody else writes it.
-            let returned = self.returned.load(Acquire);
-            let later = LaterCharges { returned: taken.returned_since(returned), reason };
-            let given = step.give_back(state, at, taken, later);
-            self.returned.store(returned.wrapping_add(given.counted), Release);
-            given.units
-        });
-        taken.granted + given
-    }
-
-    fn owe(&self, _: &Bucket, units: u32) {
-        self.update(|step, state, at| step.owe(state, at, units));
-    }
-
-    fn leave(&self, _: &Bucket, permit: PermitId) {
-        self.leave_slots(permit);
-    }
-
-    fn renew(&self, _: &Bucket, permit: PermitId) -> bool {
-        Self::renew(self, permit)
+    fn with_slot(&self, _: &Bucket, now: Time, _: Missing, act: &mut dyn FnMut(&mut LockedSlot<'_>)) {
+        Self::with_slot(self, now, act);
     }
 }
 

@@ -65,10 +65,6 @@ impl PermitId {
     pub(crate) fn numbered(number: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(number))
     }
-
-    pub(crate) fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
 }
 
 /// Who holds what, and in which order their time is up.

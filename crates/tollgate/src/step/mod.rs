@@ -62,6 +62,17 @@ pub(crate) enum State {
     Holders(Holders),
 }
 
+impl State {
+    /// Whether it is that of a key never used.
+    pub(crate) fn is_unseen(&self) -> bool {
+        match self {
+            Self::Words(words) => *words == [0, 0],
+            Self::Events(events) => *events == Events::default(),
+            Self::Holders(holders) => *holders == Holders::default(),
+        }
+    }
+}
+
 /// What is asked of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
@@ -206,15 +217,15 @@ impl Step {
         }
     }
 
-    /// Makes the charge that was answered with `answer`.
-    pub(crate) fn commit(&self, state: &mut State, ask: &Ask, answer: &Answer, permit: PermitId) {
+    /// Makes the charge that was answered with these words.
+    pub(crate) fn commit(&self, state: &mut State, ask: &Ask, next: Words, permit: PermitId) {
         match (self, state) {
             (Self::Log(it), State::Events(events)) => it.commit(events, ask.at, ask.cost),
             (Self::Concurrency(it), State::Holders(holders)) => it.enter(holders, ask.at, ask.cost, permit),
-            (_, State::Words(words)) => *words = answer.next,
+            (_, State::Words(words)) => *words = next,
             (_, state) => {
                 *state = self.unseen();
-                self.commit(state, ask, answer, permit);
+                self.commit(state, ask, next, permit);
             }
         }
     }

@@ -63,6 +63,12 @@ impl Narrow {
         })
     }
 
+    /// Whether the line has outgrown the word.
+    #[inline]
+    pub(crate) fn is_outgrown(&self, now: Time) -> bool {
+        now.as_nanos().saturating_sub(self.origin) > self.span
+    }
+
     /// How the charge stands, and the word that follows if it is made.
     #[inline]
     pub(crate) fn ask(
@@ -72,11 +78,13 @@ impl Narrow {
         cost: u32,
         up_to: Option<u64>,
     ) -> Result<(Status, u64), Outgrown> {
-        let elapsed = now.as_nanos().saturating_sub(self.origin);
-        if elapsed > self.span {
-            return Err(Outgrown);
-        }
-        let now = elapsed.wrapping_mul(self.earn);
+        if self.is_outgrown(now) { Err(Outgrown) } else { Ok(self.ask_within(word, now, cost, up_to)) }
+    }
+
+    /// As [`ask`](Self::ask), at a time at which the line [has not outgrown](Self::is_outgrown) the word.
+    #[inline]
+    pub(crate) fn ask_within(&self, word: u64, now: Time, cost: u32, up_to: Option<u64>) -> (Status, u64) {
+        let now = now.as_nanos().saturating_sub(self.origin).wrapping_mul(self.earn);
         let untouched = now.max(self.unseen);
         let due = word.max(untouched);
         let charged = due.wrapping_add(u64::from(cost).wrapping_mul(self.price));
@@ -84,7 +92,7 @@ impl Narrow {
         let next = if verdict.is_deny() { due } else { charged };
         let level = next.wrapping_sub(now);
         let reset = if next == untouched { 0 } else { level };
-        Ok((Status { reset, ..self.status(verdict, level) }, next))
+        (Status { reset, ..self.status(verdict, level) }, next)
     }
 
     /// As [`ask`](Self::ask), for a charge that does not say how long it waits, or says not at all, on a word that is not

@@ -17,11 +17,11 @@
 //! nobody charged after it; then the bound holds over the times at which turns are due. Where it was the last, all of it
 //! comes back. Of a smooth limiter it is all or nothing.
 
-use super::{Answer, Ask, Moment, State, Step, Words, smooth};
+use super::{Ask, Moment, State, Step, Words, smooth};
 
 /// What one charge took from one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Taken {
+pub(crate) struct Taken {
     /// Units that were granted by hand, spent before the limit's own.
     pub(crate) granted: u32,
     /// Units of the limit's own.
@@ -35,7 +35,7 @@ pub struct Taken {
 
 /// Why units come back that were charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReturnReason {
+pub(crate) enum ReturnReason {
     /// The turn they were charged for is not due, and given up. LaterCharges turns keep their times, so of its units as many less
     /// come back as were charged after it.
     Cancelled,
@@ -94,16 +94,16 @@ impl Taken {
 }
 
 impl Step {
-    /// What the charge that was answered with `answer` takes from a bucket in this state.
-    pub(crate) fn taken(&self, before: &State, ask: &Ask, answer: &Answer) -> Taken {
+    /// What the charge that was answered with these words takes from a bucket in this state.
+    pub(crate) fn taken(&self, before: &State, ask: &Ask, next: Words) -> Taken {
         let trace = match (self, before) {
             _ if ask.cost == 0 => Trace::Nothing,
             (Self::Smooth(_, it), State::Words(words)) => {
-                Trace::Smooth(it.taken(*words, ask.at, answer.next), answer.next, ask.cost)
+                Trace::Smooth(it.taken(*words, ask.at, next), next, ask.cost)
             }
             (Self::Log(it), State::Events(events)) => Trace::After([it.entry_time(events, ask.at), 0]),
             (Self::Concurrency(_), _) => Trace::Nothing,
-            _ => Trace::After(answer.next),
+            _ => Trace::After(next),
         };
         Taken { units: ask.cost, trace, ..Taken::default() }
     }

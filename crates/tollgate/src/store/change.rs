@@ -1,17 +1,17 @@
 //! Numbers that change under way: every state of the limit is visited and turned over.
 //!
-//! The sequence of the limit's [numbers](super::numbers) is odd meanwhile, so its charges wait; other limits' do not.
+//! The sequence of the limit's [parameters](crate::slot::Parameters) is odd meanwhile, so its charges wait; other limits' do not.
 
 use super::{
     entry::Entry,
     memory::{LimitHandle, MemoryStore, StoreError},
-    numbers::Form,
     table::Slot,
 };
 use crate::{
     clock::Clock,
     limit::Limit,
-    step::{Moment, State, Step, narrow::Outgrown},
+    slot::{Form, SlotState},
+    step::{Moment, State, Step},
     time::Time,
 };
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -42,8 +42,8 @@ impl<C: Clock> MemoryStore<C> {
         let entry = self.known(limit)?;
         // A later limit under the same tag must not find these; nor may a charge under way enter new ones.
         entry.retire();
-        let step = Step::clone(&entry.numbers.step());
-        entry.numbers.change(step, None, |old, _| {
+        let step = Step::clone(&entry.parameters.step());
+        entry.parameters.change(step, None, |old, _| {
             for slot in entry.tables.slots_of(entry.tag, old) {
                 let word = slot.word().lock();
                 if slot.meta() as u16 == entry.tag {
@@ -68,9 +68,9 @@ impl<C: Clock> MemoryStore<C> {
     pub(super) fn rebase(&self, entry: &Entry, now: Time) {
         let now = entry.never_back(now);
         let _one = self.changing();
-        let (_, Some(narrow)) = entry.numbers.read() else { return };
-        if narrow.ask(0, now, 0, None) == Err(Outgrown) {
-            let step = Step::clone(&entry.numbers.step());
+        let (_, Some(narrow)) = entry.parameters.read() else { return };
+        if narrow.is_outgrown(now) {
+            let step = Step::clone(&entry.parameters.step());
             self.turn_over(entry, step, now, Occasion::Rebase);
         }
     }
@@ -80,9 +80,9 @@ impl<C: Clock> MemoryStore<C> {
         // The line begins here: a time before it counts as this one.
         entry.remember(now);
         let at = self.moment(entry, now);
-        entry.numbers.change(step, Some(at.since_birth), |old, new| {
+        entry.parameters.change(step, Some(at.since_birth), |old, new| {
             if occasion == Occasion::Change {
-                entry.count_change();
+                entry.parameters.count_change();
             }
             let mut moved = HashMap::new();
             for slot in entry.tables.slots_of(entry.tag, old) {
@@ -122,32 +122,17 @@ impl<C: Clock> MemoryStore<C> {
                 number => std::mem::replace(&mut *self.arena.state(number), State::Words([0, 0])),
             },
         };
+        self.free_boxed(slot, old.step.is_boxed());
         new.step.convert(&old.step, &mut state, at);
-        if old.narrow.is_some() != new.narrow.is_some() {
-            if new.step.idle_in(&state, at) > 0 {
-                inherited.insert(slot.meta(), state);
-            }
-            self.free_boxed(slot, old.step.is_boxed());
-            slot.disown();
-            slot.word().unlock(0);
+        if old.narrow.is_some() == new.narrow.is_some() {
+            self.write(slot, 0, SlotState::of(state, new.narrow.as_ref(), new.birth));
             return;
         }
-        let next = match (&new.narrow, state) {
-            (Some(narrow), State::Words(words)) => narrow.narrow(words, new.birth),
-            (None, State::Words(words)) => {
-                self.free_boxed(slot, old.step.is_boxed());
-                slot.set_second(words[1]);
-                words[0] << 1
-            }
-            (_, state) => {
-                match slot.second() {
-                    number if number != 0 && old.step.is_boxed() => *self.arena.state(number) = state,
-                    _ => slot.set_second(self.arena.keep(state)),
-                }
-                0
-            }
-        };
-        slot.word().unlock(next);
+        if new.step.idle_in(&state, at) > 0 {
+            inherited.insert(slot.meta(), state);
+        }
+        slot.disown();
+        slot.word().unlock(0);
     }
 
     fn free_boxed(&self, slot: &Slot<'_>, boxed: bool) {

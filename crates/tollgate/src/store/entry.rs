@@ -1,19 +1,20 @@
-//! A limit in a store: its numbers, its tables, and what is kept beside them.
+//! A limit in a store: its parameters, its tables, and what is kept beside them.
 
 use super::{
     extras::ExtraCount,
-    numbers::{Form, Numbers},
     table::{Print, Slot, Table},
 };
-use crate::{limit::Limit, step::State, time::Time};
+use crate::{
+    limit::Limit,
+    slot::{Form, Parameters},
+    step::State,
+    time::Time,
+};
 use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{
-            AtomicBool, AtomicU64, AtomicUsize,
-            Ordering::{Acquire, Relaxed, Release},
-        },
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -24,12 +25,10 @@ pub(crate) struct Entry {
     pub(super) birth: Time,
     /// The latest time that was charged at, where times may go back: an earlier one counts as that.
     latest: AtomicU64,
-    pub(super) numbers: Numbers,
+    pub(super) parameters: Parameters,
     pub(super) tables: Arc<Tables>,
     pub(super) extras: Arc<ExtraCount>,
     retired: AtomicBool,
-    /// How often the numbers changed: what was taken before is not given back afterwards.
-    changes: AtomicU64,
     /// States that a change of form took out of a table, until their keys come for them; by fingerprint and tag.
     inherited: Mutex<HashMap<u64, State>>,
     inherits: AtomicUsize,
@@ -59,11 +58,10 @@ impl Entry {
             serial,
             birth,
             latest: AtomicU64::new(0),
-            numbers: Numbers::new(limit, birth),
+            parameters: Parameters::new(limit, birth),
             tables,
             extras: Arc::default(),
             retired: AtomicBool::new(false),
-            changes: AtomicU64::new(0),
             inherited: Mutex::default(),
             inherits: AtomicUsize::new(0),
             inherited_until: AtomicU64::new(0),
@@ -73,15 +71,6 @@ impl Entry {
     /// Which store made it.
     pub(super) const fn store(&self) -> u64 {
         self.store
-    }
-
-    pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Acquire)
-    }
-
-    /// Says that the numbers change; while no charge is under way.
-    pub(super) fn count_change(&self) {
-        self.changes.fetch_add(1, Release);
     }
 
     /// Says that the limit was removed.

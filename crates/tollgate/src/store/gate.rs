@@ -3,8 +3,8 @@
 use super::{
     entry::Entry,
     memory::{LimitHandle, MemoryStore, StoreError},
-    places::Part,
     set::Decided,
+    slots::{BucketCharge, OpenSlot},
     table::Print,
 };
 use crate::{
@@ -12,16 +12,12 @@ use crate::{
     clock::Clock,
     decision::Status,
     few::Few,
-    step::{
-        Mode, Moment, State, Step,
-        concurrency::PermitId,
-        taken::{LaterCharges, ReturnReason, Taken},
-        turns::Turns,
-    },
+    slot::{LockedSlot, Missing},
+    step::{Mode, turns::Turns},
     time::Time,
     wait::{
-        Asked, At, Bucket, Gate, HasGate, Order, Permit, Reservation, Timing, Toll, View, Wait, WaitAt,
-        WaitError, WaitQueues,
+        Asked, At, Bucket, Gate, HasGate, Order, Permit, Reservation, Timing, Toll, Wait, WaitAt, WaitError,
+        WaitQueues,
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -69,7 +65,7 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
     /// As [`enter_owned`](Self::enter_owned), where a charge waits only as long as it or its limit says, as in a check: for a
     /// pace, and not for room.
     pub(super) fn enter_in_time<'a>(self: &Arc<Self>, charges: &[Charge<'_>]) -> Wait<'a, Self, Permit<'a>> {
-        let own = |charge: &Charge<'_>| Duration::from_nanos(charge.limit.0.numbers.step().longest_pace());
+        let own = |charge: &Charge<'_>| Duration::from_nanos(charge.limit.0.parameters.step().longest_pace());
         let charges = charges.iter().map(|charge| charge.up_to(charge.up_to.unwrap_or_else(|| own(charge))));
         self.enter_owned(&charges.collect::<Vec<_>>())
     }
@@ -126,7 +122,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// How parts stand that do not wait, where others do who go first; `None` where nobody does.
-    pub(super) fn decide_behind_queues(&self, parts: &[Part<'_>], now: Time) -> Option<Vec<Status>> {
+    pub(super) fn decide_behind_queues(&self, parts: &[BucketCharge<'_>], now: Time) -> Option<Vec<Status>> {
         if !self.queues.any() {
             return None;
         }
@@ -135,9 +131,12 @@ impl<C: Clock> MemoryStore<C> {
             .iter()
             .map(|part| {
                 let units = u32::try_from(part.cost).ok().filter(|units| *units > 0)?;
-                let step = part.entry.numbers.step();
+                let step = part.entry.parameters.step();
                 let up_to = part.up_to.unwrap_or_else(|| step.patience());
-                let look = || (!step.turns().is_slots()).then(|| self.view(part.entry, part.print));
+                let look = || {
+                    (!step.turns().is_slots())
+                        .then(|| self.with_slot(part, self.clock.now(), |_, _| false, |slot| slot.view()))
+                };
                 let goes = self.queues.goes_at(part.print.full(), units, now, look)?;
                 Some(goes.map(|goes| goes.pass_at(up_to).nanos_since(now)))
             })
@@ -145,26 +144,16 @@ impl<C: Clock> MemoryStore<C> {
         if goes.iter().all(Option::is_none) {
             return None;
         }
-        let asked = self.decide_parts(parts, now, Mode::Peek);
-        let nothing: Vec<Part<'_>> = parts.iter().map(|part| Part { cost: 0, ..*part }).collect();
-        let idle = self.decide_parts(&nothing, now, Mode::Peek);
-        let statuses = asked.told.iter().zip(&idle.told).zip(goes).map(|((asked, idle), goes)| match goes {
-            Some(in_so_long) => asked.status.behind(idle.status, in_so_long),
-            None if asked.status.is_deny() => asked.status,
-            None => Status { verdict: asked.status.verdict, ..idle.status },
-        });
+        let asked = self.charge_set(parts, now, Mode::Peek);
+        let nothing: Vec<_> = parts.iter().map(|part| BucketCharge { cost: 0, ..*part }).collect();
+        let idle = self.charge_set(&nothing, now, Mode::Peek);
+        let statuses =
+            asked.statuses.iter().zip(&idle.statuses[..]).zip(goes).map(|((asked, idle), goes)| match goes {
+                Some(in_so_long) => asked.behind(*idle, in_so_long),
+                None if asked.is_deny() => *asked,
+                None => Status { verdict: asked.verdict, ..*idle },
+            });
         Some(statuses.collect())
-    }
-
-    fn view(&self, entry: &Entry, print: Print) -> View {
-        let now = entry.never_back(self.clock.now());
-        let extra = self.extras.lock(now).get(&(entry.tag, print.full())).cloned().unwrap_or_default();
-        let step = Arc::clone(&entry.numbers.step());
-        let state = self.update_at(entry, print, now, |_, state, _| state.clone());
-        let state = state.unwrap_or_else(|| step.unseen());
-        let mut view = View { state, step, now, at: self.moment(entry, now), granted: extra.granted };
-        view.skip(extra.banned_for(now));
-        view
     }
 
     /// The limit and the key of a bucket, while the store knows them.
@@ -173,21 +162,11 @@ impl<C: Clock> MemoryStore<C> {
         Some((self.known(limit).ok()?, *print))
     }
 
-    /// Changes a bucket's state, if there is one.
-    fn update_bucket<R>(
-        &self,
-        bucket: &Bucket,
-        change: impl FnOnce(&Step, &mut State, Moment) -> R,
-    ) -> Option<R> {
-        let (entry, print) = self.bucket(bucket)?;
-        self.update_at(entry, print, self.clock.now(), change)
-    }
-
-    fn parts<'o>(&self, order: &'o Order, timing: Timing) -> Result<Vec<Part<'o>>, StoreError> {
+    fn parts<'o>(&self, order: &'o Order, timing: Timing) -> Result<Vec<BucketCharge<'o>>, StoreError> {
         let part = |toll: &'o Toll| {
             let (entry, print) = self.bucket(&toll.bucket).ok_or(StoreError::UnknownLimit)?;
-            let up_to = timing.patience(toll, entry.numbers.step().turns());
-            Ok(Part { entry, print, cost: toll.cost, up_to: Some(up_to) })
+            let up_to = timing.patience(toll, entry.parameters.step().turns());
+            Ok(BucketCharge { entry, print, cost: toll.cost, up_to: Some(up_to) })
         };
         order.tolls.iter().map(part).collect()
     }
@@ -212,26 +191,24 @@ impl<C: Clock> Gate for MemoryStore<C> {
             Err(error) => return Asked::Unknown(error),
         };
         let now = parts.iter().fold(timing.at, |now, part| part.entry.never_back(now));
-        if timing.mode == Mode::Charge
-            && let [part] = &parts[..]
-            && let Some((status, taken)) = self.book_shortly(part, now)
-        {
-            return match &order.tolls {
-                Few::One(_) => Asked::new(Few::One(status), Few::One(taken), None, now),
-                Few::Many(_) => Asked::new(Few::Many(vec![status]), Few::Many(vec![taken]), None, now),
-            };
-        }
-        let Decided { told, permit } = self.decide_parts(&parts, now, timing.mode);
-        if !C::MONOTONIC && !told.iter().any(|told| told.status.is_deny()) {
+        let reserved = match &parts[..] {
+            [part] if timing.mode == Mode::Charge => self.try_reserve(part, now),
+            _ => None,
+        };
+        let Decided { statuses, taken, permit } = match reserved {
+            Some((status, taken)) => {
+                Decided { statuses: Few::One(status), taken: Few::One(taken), permit: None }
+            }
+            None => self.charge_set(&parts, now, timing.mode),
+        };
+        if !C::MONOTONIC && timing.mode.charges() && !statuses.iter().any(Status::is_deny) {
             parts.iter().filter(|part| part.cost > 0).for_each(|part| part.entry.remember(now));
         }
-        let (statuses, taken): (Vec<_>, Vec<_>) =
-            told.into_iter().map(|told| (told.status, told.taken)).unzip();
-        match &order.tolls {
-            Few::One(_) => {
-                Asked::new(statuses.into_iter().collect(), taken.into_iter().collect(), permit, now)
+        match (&order.tolls, statuses, taken) {
+            (Few::Many(_), Few::One(status), Few::One(taken)) => {
+                Asked::new(Few::Many(vec![status]), Few::Many(vec![taken]), permit, now)
             }
-            Few::Many(_) => Asked::new(Few::Many(statuses), Few::Many(taken), permit, now),
+            (_, statuses, taken) => Asked::new(statuses, taken, permit, now),
         }
     }
 
@@ -240,39 +217,15 @@ impl<C: Clock> Gate for MemoryStore<C> {
         let (entry, print) = self.bucket(&toll.bucket)?;
         let units = u32::try_from(toll.cost).ok()?;
         let now = entry.never_back(self.clock.now());
-        let status = self.try_quickly(entry, &print, units, now).filter(Status::is_allow)?;
+        let status = self.try_single_word(entry, &print, units, now).filter(Status::is_allow)?;
         if !C::MONOTONIC && units > 0 {
             entry.remember(now);
         }
         Some(status)
     }
 
-    fn peek(&self, order: &Order) -> Few<Status> {
-        let now = self.clock.now();
-        let Ok(parts) = self.parts(order, Timing::reservation(now, 0)) else { return Few::Many(Vec::new()) };
-        let statuses = self.decide_parts(&parts, now, Mode::Peek).told.into_iter().map(|told| told.status);
-        match &order.tolls {
-            Few::One(_) => statuses.collect(),
-            Few::Many(_) => Few::Many(statuses.collect()),
-        }
-    }
-
-    fn look(&self, bucket: &Bucket) -> Option<View> {
-        let (entry, print) = self.bucket(bucket)?;
-        Some(self.view(entry, print))
-    }
-
     fn turns(&self, bucket: &Bucket) -> Turns {
-        self.bucket(bucket).map_or(Turns::Asked, |(entry, _)| entry.numbers.step().turns())
-    }
-
-    fn first_expiry(&self, bucket: &Bucket, at: Time) -> Option<Time> {
-        let (entry, print) = self.bucket(bucket)?;
-        let first_in = |_: &Step, state: &mut State, at| match state {
-            State::Holders(holders) => holders.first_in(at),
-            _ => None,
-        };
-        self.update_at(entry, print, at, first_in)?.map(|nanos| at + Duration::from_nanos(nanos))
+        self.bucket(bucket).map_or(Turns::Asked, |(entry, _)| entry.parameters.step().turns())
     }
 
     fn add_waiter(&self, bucket: &Bucket) {
@@ -287,52 +240,17 @@ impl<C: Clock> Gate for MemoryStore<C> {
         }
     }
 
-    fn give_back(&self, bucket: &Bucket, taken: &Taken, reason: ReturnReason) -> u32 {
-        let Some((entry, print)) = self.bucket(bucket) else { return 0 };
-        if taken.granted > 0 {
-            let now = self.clock.now();
-            let holder = (entry.tag, print.full());
-            self.extras.lock(now).change(holder, &entry.extras, now, |extra| {
-                extra.granted = extra.granted.saturating_add(taken.granted);
-            });
+    fn with_slot(
+        &self,
+        bucket: &Bucket,
+        now: Time,
+        missing: Missing,
+        act: &mut dyn FnMut(&mut LockedSlot<'_>),
+    ) {
+        if let Some((entry, print)) = self.bucket(bucket) {
+            let needs_slot = |(): &(), open: &OpenSlot<'_, '_>| missing == Missing::Enter || open.inherits;
+            Self::with_slot(self, &BucketCharge::free(entry, print), now, needs_slot, act);
         }
-        let given = self.update_bucket(bucket, |step, state, at| {
-            if self.epoch(entry, &print) != taken.epoch {
-                return 0;
-            }
-            let returned = taken.returned_since(self.returned.of(print.meta()));
-            let given = step.give_back(state, at, taken, LaterCharges { returned, reason });
-            self.returned.add(print.meta(), given.counted);
-            given.units
-        });
-        taken.granted + given.unwrap_or(0)
-    }
-
-    fn owe(&self, bucket: &Bucket, units: u32) {
-        if units == 0 || self.update_bucket(bucket, |step, state, at| step.owe(state, at, units)).is_some() {
-            return;
-        }
-        // The key was forgotten: it gets a place again, for its debt.
-        let Some((entry, print)) = self.bucket(bucket) else { return };
-        let part = Part { entry, print, cost: units.into(), up_to: None };
-        let now = entry.never_back(self.clock.now());
-        drop(self.find_places(std::slice::from_ref(&part), now, Mode::Charge));
-        self.update_bucket(bucket, |step, state, at| step.owe(state, at, units));
-    }
-
-    fn leave(&self, bucket: &Bucket, permit: PermitId) {
-        self.update_bucket(bucket, |_, state, at| match state {
-            State::Holders(holders) => holders.leave(at, permit),
-            _ => 0,
-        });
-    }
-
-    fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool {
-        let renewed = self.update_bucket(bucket, |step, state, at| match (step, state) {
-            (Step::Concurrency(it), State::Holders(holders)) => it.renew(holders, at, permit),
-            _ => false,
-        });
-        renewed.unwrap_or(false)
     }
 }
 

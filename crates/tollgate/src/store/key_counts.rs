@@ -6,36 +6,19 @@
 //! many of those that were charged after it no longer show. Either way a count that another key shares errs on the safe side:
 //! once in 65,536 times a turn gives back less.
 
-use std::sync::{
-    OnceLock,
-    atomic::{
-        AtomicU64,
-        Ordering::{AcqRel, Acquire},
-    },
-};
+use crate::slot::SlotCounters;
+use std::sync::OnceLock;
 
 /// Counts by fingerprint; had when first needed.
 #[derive(Default)]
-pub(super) struct KeyCounts(OnceLock<Box<[AtomicU64]>>);
+pub(super) struct KeyCounts(OnceLock<Box<[SlotCounters]>>);
 
 const COUNTS: usize = 1 << 16;
 
 impl KeyCounts {
-    /// The count of the key whose slot has this meta word, or of those that share it.
-    pub(super) fn of(&self, meta: u64) -> u64 {
-        self.0.get().map_or(0, |counts| counts[place(meta)].load(Acquire))
+    /// The counts of the key whose slot has this meta word, or of those that share them.
+    pub(super) fn at(&self, meta: u64) -> &SlotCounters {
+        // By the fingerprint above the tag.
+        &self.0.get_or_init(|| bytemuck::zeroed_slice_box(COUNTS))[(meta >> 16) as usize % COUNTS]
     }
-
-    /// Counts so many more.
-    pub(super) fn add(&self, meta: u64, count: u64) {
-        if count > 0 {
-            let counts = self.0.get_or_init(|| bytemuck::zeroed_slice_box(COUNTS));
-            counts[place(meta)].fetch_add(count, AcqRel);
-        }
-    }
-}
-
-/// By the fingerprint above the tag.
-fn place(meta: u64) -> usize {
-    (meta >> 16) as usize % COUNTS
 }

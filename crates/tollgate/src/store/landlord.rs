@@ -3,11 +3,11 @@
 use super::{
     entry::Entry,
     memory::{MemoryStore, WhenFull},
-    numbers::{Edition, Settled},
     table::{Landlord, Life, NOBODY},
 };
 use crate::{
     clock::Clock,
+    slot::{EPOCH, Settled, Version},
     step::{State, Step},
     time::Time,
 };
@@ -18,7 +18,7 @@ pub(super) struct Owner<'a, C> {
     pub(super) store: &'a MemoryStore<C>,
     pub(super) limits: &'a [Option<Arc<Entry>>],
     pub(super) entering: &'a Entry,
-    pub(super) edition: Edition,
+    pub(super) version: Version,
     pub(super) now: Time,
 }
 
@@ -31,7 +31,7 @@ impl<C: Clock> Landlord for Owner<'_, C> {
         let known = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
         let Some(entry) = known.filter(|entry| !entry.is_retired()) else { return Life::Pinned };
         // While a limit's numbers change its words cannot be read.
-        let Some(numbers) = entry.numbers.try_read() else { return Life::Pinned };
+        let Some(numbers) = entry.parameters.try_read() else { return Life::Pinned };
         let step = match numbers {
             Settled::Narrow(narrow) => {
                 let asked = narrow.ask(words[0], entry.never_back(self.now), 0, None);
@@ -58,7 +58,7 @@ impl<C: Clock> Landlord for Owner<'_, C> {
     }
 
     fn in_force(&self) -> bool {
-        self.entering.numbers.is_current(self.edition)
+        self.entering.parameters.is_current(self.version)
     }
 
     fn vacated(&self, meta: u64, words: [u64; 2], life: Life) {
@@ -66,9 +66,9 @@ impl<C: Clock> Landlord for Owner<'_, C> {
         if life != Life::Idle {
             self.store.evicted.fetch_add(1, Relaxed);
             // Should the key come back, its bucket is a fresh one: what was taken from the old one is not in it.
-            self.store.epochs.add(meta, 1);
+            self.store.counters.at(meta)[EPOCH].fetch_add(1, Relaxed);
         }
-        if words[1] != 0 && entry.is_some_and(|entry| entry.numbers.step().is_boxed()) {
+        if words[1] != 0 && entry.is_some_and(|entry| entry.parameters.step().is_boxed()) {
             self.store.arena.drop_state(words[1]);
         }
     }

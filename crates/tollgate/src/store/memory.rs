@@ -54,10 +54,8 @@ pub struct MemoryStore<C = SystemClock> {
     pub(super) limits: ArcSwap<Vec<Option<Arc<Entry>>>>,
     changing: Mutex<u64>,
     permits: AtomicU64,
-    /// How often what a key had used came to an end.
-    pub(super) epochs: KeyCounts,
-    /// How many units came back to a key.
-    pub(super) returned: KeyCounts,
+    /// What decides whether a key's consumption can be given back.
+    pub(super) counters: KeyCounts,
     /// Who waits.
     pub(super) queues: WaitQueues,
     pub(crate) cells: CellTable,
@@ -210,8 +208,7 @@ impl<C: Clock> MemoryStore<C> {
             limits: ArcSwap::from_pointee(vec![None]),
             changing: Mutex::new(0),
             permits: AtomicU64::new(first_permit()),
-            epochs: KeyCounts::default(),
-            returned: KeyCounts::default(),
+            counters: KeyCounts::default(),
             queues: WaitQueues::default(),
             cells: CellTable::new(bounds.max_keys),
             evicted: AtomicU64::new(0),
@@ -297,11 +294,6 @@ impl<C: Clock> MemoryStore<C> {
     #[inline(always)]
     pub(crate) fn print(&self, entry: &Entry, key: Key<'_>) -> Print {
         Print::new(key.fingerprint(self.secret, entry.serial), entry.tag)
-    }
-
-    /// Between which resets, evictions and changes a key is now: as long as this is the same, there was none.
-    pub(super) fn epoch(&self, entry: &Entry, print: &Print) -> u64 {
-        entry.changes() + self.epochs.of(print.meta())
     }
 
     pub(super) fn moment(&self, entry: &Entry, now: Time) -> Moment {

@@ -4,21 +4,19 @@ mod arena;
 mod change;
 mod entry;
 mod extras;
+mod fast_path;
 mod gate;
 mod key_counts;
+mod key_ops;
 mod landlord;
 mod memory;
-mod numbers;
-mod places;
 mod seam;
 mod set;
-mod short;
-mod short_set;
+mod slots;
 mod store_limiter;
 mod table;
-mod verbs;
+mod word_set;
 
-pub(crate) use numbers::{Edition, Numbers};
 pub(crate) use table::Print;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};

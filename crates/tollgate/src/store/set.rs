@@ -10,42 +10,27 @@
 //! Single charges honour the same locks, so no other thread sees a set half made.
 
 use super::{
-    entry::Entry,
-    extras::Held,
     memory::{MemoryStore, StoreError},
-    places::{Body, Full, Locked, Part, Place},
-    table::Print,
+    slots::{BucketCharge, FoundSlot, OpenSlot},
 };
 use crate::{
     charge::Charge,
     clock::Clock,
-    decision::{SetStatus, Status, Verdict},
-    step::{Answer, Ask, Mode, Step, concurrency::PermitId, taken::Taken},
+    decision::{SetStatus, Status},
+    few::Few,
+    slot::ChargeOutcome,
+    step::{Mode, Step, concurrency::PermitId, taken::Taken},
     sync::Backoff,
     time::{Time, nanos},
 };
-use std::sync::MutexGuard;
 
-/// What a part is told, and what it takes.
-pub(super) struct Told {
-    pub(super) status: Status,
-    /// What the charge took, if it was made.
-    pub(super) taken: Taken,
-    answer: Option<Answer>,
-    ask: Ask,
-    /// Granted units that the charge spends.
-    granted: u32,
-    /// Granted units that the key has.
-    held: u32,
-}
-
-/// How every part stands, and the permit that holds the slots they entered.
+/// How every charge stands, and the permit that holds the slots they entered.
 pub(super) struct Decided {
-    pub(super) told: Vec<Told>,
+    pub(super) statuses: Few<Status>,
+    /// What every charge consumed, once it is made.
+    pub(super) taken: Few<Taken>,
     pub(super) permit: Option<PermitId>,
 }
-
-type Given<'a> = Option<MutexGuard<'a, Held>>;
 
 impl<C: Clock> MemoryStore<C> {
     /// Decides a set of charges now: all are charged, or none is.
@@ -85,7 +70,7 @@ impl<C: Clock> MemoryStore<C> {
             return self.charge_one(charge, now).map(SetStatus::one);
         }
         if mode == Mode::Charge
-            && let Some(set) = self.try_set_shortly(charges, now)
+            && let Some(set) = self.try_word_set(charges, now)
         {
             return Ok(set);
         }
@@ -102,8 +87,8 @@ impl<C: Clock> MemoryStore<C> {
         &self,
         charges: &'a [Charge<'_>],
         patience: fn(&Step) -> u64,
-    ) -> Result<(Vec<Part<'a>>, Vec<usize>), StoreError> {
-        let mut parts: Vec<Part<'_>> = Vec::with_capacity(charges.len());
+    ) -> Result<(Vec<BucketCharge<'a>>, Vec<usize>), StoreError> {
+        let mut parts: Vec<BucketCharge<'_>> = Vec::with_capacity(charges.len());
         let mut part_of = Vec::with_capacity(charges.len());
         for charge in charges {
             let entry = self.known(charge.limit)?;
@@ -116,176 +101,94 @@ impl<C: Clock> MemoryStore<C> {
                     let part = &mut parts[index];
                     part.cost += u64::from(charge.cost);
                     // The least patient of them has to be content.
-                    let said = |up_to: Option<u64>| up_to.unwrap_or_else(|| patience(&entry.numbers.step()));
+                    let said =
+                        |up_to: Option<u64>| up_to.unwrap_or_else(|| patience(&entry.parameters.step()));
                     if part.up_to.is_some() || up_to.is_some() {
                         part.up_to = Some(said(part.up_to).min(said(up_to)));
                     }
                 }
-                None => parts.push(Part { entry, print, cost: charge.cost.into(), up_to }),
+                None => parts.push(BucketCharge { entry, print, cost: charge.cost.into(), up_to }),
             }
         }
         Ok((parts, part_of))
     }
 
-    /// One charge, whatever its state looks like.
-    #[cold]
-    pub(super) fn decide_alone(
+    /// Decides charges that do not wait: they do not overtake those who do.
+    fn decide_in_order(
         &self,
-        entry: &Entry,
-        print: &Print,
-        cost: u32,
-        up_to: Option<u64>,
+        charges: &[BucketCharge<'_>],
         now: Time,
         mode: Mode,
-    ) -> Status {
-        let part = Part { entry, print: *print, cost: cost.into(), up_to };
-        self.decide_in_order(std::slice::from_ref(&part), now, mode).0[0]
-    }
-
-    /// Decides parts that do not wait: they do not overtake those who do.
-    fn decide_in_order(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> (Vec<Status>, Option<PermitId>) {
-        if let Some(statuses) = self.decide_behind_queues(parts, now) {
+    ) -> (Vec<Status>, Option<PermitId>) {
+        if let Some(statuses) = self.decide_behind_queues(charges, now) {
             return (statuses, None);
         }
-        let Decided { told, permit } = self.decide_parts(parts, now, mode);
-        (told.into_iter().map(|told| told.status).collect(), permit)
+        let Decided { statuses, permit, .. } = self.charge_set(charges, now, mode);
+        (statuses.to_vec(), permit)
     }
 
-    pub(super) fn decide_parts(&self, parts: &[Part<'_>], now: Time, mode: Mode) -> Decided {
+    /// Charges several buckets under the locks of their slots: all of them, or none.
+    pub(super) fn charge_set(&self, charges: &[BucketCharge<'_>], now: Time, mode: Mode) -> Decided {
+        if let [charge] = charges {
+            let (status, taken) = self.charge_locked(charge, now, mode);
+            return Decided { permit: status.permit, statuses: Few::One(status), taken: Few::One(taken) };
+        }
         let mut backoff = Backoff::default();
         let mut enters = false;
         loop {
-            let places = self.find_places(parts, now, if enters { mode } else { Mode::Peek });
-            let given = parts.iter().any(|part| part.entry.extras.any()).then(|| self.extras.lock(now));
-            let Some(locked) = Locked::lock(parts, &places) else {
+            let found = self.find_set(charges, now, enters);
+            let mut held = self.lock_extras(charges, now);
+            let Some(mut slots) = self.open_set(&found, &held, now) else {
                 backoff.wait();
                 continue;
             };
-            // A set that would be refused takes nobody's place: the keys that are not there enter when all would pass.
-            let lacks = places.iter().zip(parts).any(|(place, part)| part.cost > 0 && place.is_unplaced());
-            if mode == Mode::Peek || enters || !lacks {
-                return self.settle(parts, &places, locked, given, now, mode);
+            let asked = charges.iter().zip(&slots);
+            let mut outcomes: Vec<ChargeOutcome> =
+                asked.map(|(charge, slot)| slot.locked.ask(&charge.request(mode))).collect();
+            let is_denied = outcomes.iter().any(|outcome| outcome.status.is_deny());
+            let lacks =
+                |((charge, slot), outcome): ((&BucketCharge<'_>, &OpenSlot<'_, '_>), &ChargeOutcome)| {
+                    !slot.has_slot() && charge.needs_slot(mode, &outcome.status)
+                };
+            // A denied set takes nobody's place: keys enter when every charge would pass.
+            let waits = !enters && !is_denied && charges.iter().zip(&slots).zip(&outcomes).any(lacks);
+            let (mut permit, mut taken) = (None, Vec::new());
+            if is_denied {
+                slots
+                    .iter()
+                    .zip(&mut outcomes)
+                    .for_each(|(slot, outcome)| slot.locked.show_untouched(outcome));
+            } else if mode.charges() && !waits {
+                let takes =
+                    |(slot, outcome): (&OpenSlot<'_, '_>, &ChargeOutcome)| slot.locked.needs_permit(outcome);
+                permit = slots.iter().zip(&outcomes).any(takes).then(|| self.next_permit());
+                taken =
+                    slots.iter().zip(&outcomes).map(|(slot, outcome)| slot.locked.taken(outcome)).collect();
+                let charged = slots.iter_mut().zip(&mut outcomes);
+                charged.for_each(|(slot, outcome)| slot.locked.commit(outcome, permit));
             }
-            let foretold = self.settle(parts, &places, locked, given, now, Mode::Peek);
-            if foretold.told.iter().any(|told| told.status.is_deny()) {
-                return foretold;
+            slots.iter_mut().for_each(|slot| self.close(slot, &mut held, now));
+            if !waits {
+                let statuses: Vec<Status> = outcomes.into_iter().map(|outcome| outcome.status).collect();
+                statuses.iter().for_each(|status| self.count_refusal(status));
+                return Decided { statuses: Few::Many(statuses), taken: Few::Many(taken), permit };
             }
             enters = true;
         }
     }
 
-    /// Asks every step and commits all or none.
-    fn settle(
-        &self,
-        parts: &[Part<'_>],
-        places: &[Place<'_>],
-        locked: Locked<'_>,
-        mut given: Given<'_>,
-        now: Time,
-        mode: Mode,
-    ) -> Decided {
-        let mut bodies: Vec<Body<'_>> = parts
-            .iter()
-            .zip(places)
-            .zip(&locked.values)
-            .map(|((part, place), value)| self.body(part, place, *value, mode))
-            .collect();
-        let mut told: Vec<Told> = parts
-            .iter()
-            .zip(places)
-            .zip(&bodies)
-            .map(|((part, place), body)| self.tell(part, place, body, given.as_deref(), now, mode))
-            .collect();
-
-        let refused = told.iter().any(|told| told.status.is_deny());
-        let charges = mode.charges() && !refused;
-        let enters = |place: &Place<'_>| matches!(*place.step, Step::Concurrency(_));
-        // What a grant pays for holds no slot.
-        let enters_any = places.iter().zip(&told).any(|(place, told)| enters(place) && told.ask.cost > 0);
-        let permit = (charges && enters_any).then(|| self.next_permit());
-
-        for (((part, place), body), told) in parts.iter().zip(places).zip(&mut bodies).zip(&mut told) {
-            match &told.answer {
-                Some(answer) if charges => {
-                    if told.ask.cost > 0 {
-                        told.status.permit = permit.filter(|_| enters(place));
-                        told.taken = place.step.taken(body.state(), &told.ask, answer);
-                        place.step.commit(
-                            body.state_mut(),
-                            &told.ask,
-                            answer,
-                            permit.unwrap_or(PermitId::FIRST),
-                        );
-                    }
-                    told.taken.granted = told.granted;
-                    told.taken.epoch = self.epoch(part.entry, &part.print);
-                    told.taken.returned = self.returned.of(part.print.meta());
-                    if told.granted > 0
-                        && let Some(given) = &mut given
-                    {
-                        given.change(part.holder(), &part.entry.extras, now, |extra| {
-                            extra.granted -= told.granted;
-                        });
-                    }
-                }
-                Some(_) if refused && !told.status.is_deny() => {
-                    // The set was refused, so this charge was not made and shows what is left untouched.
-                    let idle = place.step.ask(body.state(), &Ask { cost: 0, ..told.ask }).status;
-                    told.status = Status { verdict: told.status.verdict, ..idle };
-                    told.status.add_remaining(told.held);
-                }
-                _ => {}
+    /// The slots of a set. Where it enters, every key that is charged gets one, as far as there is room.
+    fn find_set<'a>(&'a self, charges: &[BucketCharge<'a>], now: Time, enters: bool) -> Vec<FoundSlot<'a>> {
+        let mut spared = Vec::with_capacity(charges.len());
+        let find = |charge: &BucketCharge<'a>| {
+            let mut found = self.find_slot(charge, now);
+            let enters = enters && charge.cost > 0 && !charge.entry.is_retired();
+            while enters && found.slot.is_none() && !self.enter_slot(&mut found, now, &spared) {
+                found = self.find_slot(charge, now);
             }
-        }
-        for (place, (body, value)) in places.iter().zip(bodies.into_iter().zip(locked.values)) {
-            if let (Ok(Some(slot)), Some(value)) = (place.slot, value) {
-                self.put_back(&slot, place, body, value);
-            }
-        }
-        Decided { told, permit }
-    }
-
-    fn tell(
-        &self,
-        part: &Part<'_>,
-        place: &Place<'_>,
-        body: &Body<'_>,
-        given: Option<&Held>,
-        now: Time,
-        mode: Mode,
-    ) -> Told {
-        let extra = given.and_then(|given| given.get(&part.holder()).cloned()).unwrap_or_default();
-        let granted = u32::try_from(part.cost).unwrap_or(u32::MAX).min(extra.granted);
-        let cost = u32::try_from(part.cost - u64::from(granted)).unwrap_or(u32::MAX);
-        let ask = Ask { at: place.at, cost, up_to: part.up_to };
-
-        if let Err(Full(left)) = place.slot {
-            return Told::no(self.full(part.entry, left), ask, 0);
-        }
-        if part.cost - u64::from(granted) > u64::from(cost) {
-            // Beyond 32 bits no limit gives that much.
-            let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
-            let mut status = Status { verdict: Verdict::Never, ..idle };
-            status.add_remaining(extra.granted);
-            return Told::no(status, ask, extra.granted);
-        }
-        if extra.banned_for(now) > 0 && part.cost > 0 {
-            let idle = place.step.ask(body.state(), &Ask { cost: 0, ..ask }).status;
-            let mut status = place.step.ask(body.state(), &ask).status.banned(idle, extra.banned_for(now));
-            status.add_remaining(extra.granted);
-            return Told::no(status, ask, extra.granted);
-        }
-        let answer = place.step.ask_to(mode, body.state(), &ask);
-        let mut status = answer.status;
-        let left = if status.is_deny() { extra.granted } else { extra.granted - granted };
-        status.add_remaining(left);
-        let taken = Taken::default();
-        Told { status, taken, answer: Some(answer), ask, granted, held: extra.granted }
-    }
-}
-
-impl Told {
-    fn no(status: Status, ask: Ask, held: u32) -> Self {
-        Self { status, taken: Taken::default(), answer: None, ask, granted: 0, held }
+            spared.extend(found.slot.map(|slot| slot.address()));
+            found
+        };
+        charges.iter().map(find).collect()
     }
 }

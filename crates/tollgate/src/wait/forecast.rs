@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 /// A bucket at some time, perhaps to come.
 #[derive(Clone, Debug)]
-pub struct View {
+pub(crate) struct View {
     pub(crate) step: Arc<Step>,
     pub(crate) state: State,
     /// When that is: on the clock, and as the step counts.
@@ -56,7 +56,7 @@ impl View {
     pub(crate) fn serve(&mut self, units: u32, now: Time) -> Option<Time> {
         let found = self.find(units, now)?;
         if found.ask.cost > 0 {
-            self.step.commit(&mut self.state, &found.ask, &found.answer, PermitId::FIRST);
+            self.step.commit(&mut self.state, &found.ask, found.answer.next, PermitId::FIRST);
         }
         self.granted -= units.min(self.granted);
         (self.now, self.at) = (found.now, found.ask.at);

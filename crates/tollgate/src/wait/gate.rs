@@ -10,6 +10,7 @@ use crate::{
     clock::Clock,
     decision::{Status, Verdict, strictest},
     few::Few,
+    slot::{LockedSlot, Missing},
     step::{
         Mode,
         concurrency::PermitId,
@@ -38,17 +39,8 @@ pub trait Gate {
     /// Makes a single charge by the shortest way, if it can go at once.
     fn ask_quickly(&self, order: &Order) -> Option<Status>;
 
-    /// How every charge stands, making none, whoever waits.
-    fn peek(&self, order: &Order) -> Few<Status>;
-
-    /// The bucket as it is now; `None` where there is none any more.
-    fn look(&self, bucket: &Bucket) -> Option<View>;
-
     /// How turns are had there.
     fn turns(&self, bucket: &Bucket) -> Turns;
-
-    /// When the time of the first holder is up who holds slots at that time.
-    fn first_expiry(&self, bucket: &Bucket, at: Time) -> Option<Time>;
 
     /// One more waits there: whoever does not wait must not overtake it by the short way.
     fn add_waiter(&self, bucket: &Bucket);
@@ -56,17 +48,71 @@ pub trait Gate {
     /// One less waits there.
     fn remove_waiter(&self, bucket: &Bucket);
 
-    /// Gives back what a charge took, as far as that may be. How many units came back.
-    fn give_back(&self, bucket: &Bucket, taken: &Taken, why: ReturnReason) -> u32;
+    /// Runs `act` on a bucket under its lock; not at all where its limit is no longer known.
+    fn with_slot(
+        &self,
+        bucket: &Bucket,
+        now: Time,
+        missing: Missing,
+        act: &mut dyn FnMut(&mut LockedSlot<'_>),
+    );
+}
 
-    /// Charges so many units whether they are there or not.
-    fn owe(&self, bucket: &Bucket, units: u32);
+impl dyn Gate + '_ {
+    fn act<R>(
+        &self,
+        bucket: &Bucket,
+        now: Time,
+        missing: Missing,
+        mut act: impl FnMut(&mut LockedSlot<'_>) -> R,
+    ) -> Option<R> {
+        let mut result = None;
+        self.with_slot(bucket, now, missing, &mut |slot| result = Some(act(slot)));
+        result
+    }
+
+    /// How every charge stands, making none, whoever waits.
+    pub(super) fn peek(&self, order: &Order) -> Few<Status> {
+        let timing = Timing { mode: Mode::Peek, ..Timing::reservation(self.now(), 0) };
+        match self.ask(order, timing) {
+            Asked::Granted(booked) => booked.statuses,
+            Asked::Denied(denied) => denied.statuses,
+            Asked::Unknown(_) => Few::Many(Vec::new()),
+        }
+    }
+
+    /// A copy of the bucket as it is now; `None` where there is none any more.
+    pub(crate) fn look(&self, bucket: &Bucket) -> Option<View> {
+        self.act(bucket, self.now(), Missing::Skip, |slot| slot.view())
+    }
+
+    /// When the time of the first holder is up who holds slots at that time.
+    pub(super) fn first_expiry(&self, bucket: &Bucket, at: Time) -> Option<Time> {
+        let nanos = self.act(bucket, at, Missing::Skip, |slot| slot.first_expiry())??;
+        Some(at + Duration::from_nanos(nanos))
+    }
+
+    /// Gives back what a charge consumed, as far as that is still there. How many units came back.
+    pub(super) fn give_back(&self, bucket: &Bucket, taken: &Taken, reason: ReturnReason) -> u32 {
+        self.act(bucket, self.now(), Missing::Skip, |slot| slot.give_back(taken, reason)).unwrap_or(0)
+    }
+
+    /// Charges so many units whether they are there or not. A key that was forgotten gets a slot for its debt.
+    pub(super) fn owe(&self, bucket: &Bucket, units: u32) {
+        if units > 0 {
+            self.act(bucket, self.now(), Missing::Enter, |slot| slot.owe(units));
+        }
+    }
 
     /// Gives back the slots of a permit.
-    fn leave(&self, bucket: &Bucket, permit: PermitId);
+    pub(super) fn leave(&self, bucket: &Bucket, permit: PermitId) {
+        self.act(bucket, self.now(), Missing::Skip, |slot| slot.leave(permit));
+    }
 
     /// Lets a permit hold its slots for longer. Whether it still did.
-    fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool;
+    pub(super) fn renew(&self, bucket: &Bucket, permit: PermitId) -> bool {
+        self.act(bucket, self.now(), Missing::Skip, |slot| slot.renew(permit)).flatten().unwrap_or(false)
+    }
 }
 
 /// Something with a gate.

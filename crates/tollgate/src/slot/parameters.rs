@@ -1,8 +1,8 @@
-//! A limit's numbers as every check reads them, and as a change replaces them.
+//! A limit's parameters as every check reads them, and as a change replaces them.
 //!
-//! A sequence lock: readers take a copy and look whether the sequence moved; it is odd while numbers change. A charge
-//! looks once more when it holds its slot's lock. Whoever changes the numbers makes the sequence odd first and visits
-//! every slot after that, so a charge either sees the change or is visited.
+//! A sequence lock: readers take a copy and check whether the sequence moved; it is odd while parameters change. A charge
+//! checks once more when it holds its slot's lock. A change makes the sequence odd first and visits every slot after that, so
+//! a charge either sees the change or is visited.
 
 use crate::{
     limit::Limit,
@@ -16,19 +16,20 @@ use crate::{
 use arc_swap::{ArcSwap, Guard};
 use std::sync::Arc;
 
-pub(crate) struct Numbers {
+pub(crate) struct Parameters {
     sequence: AtomicU64,
     /// The one-word bucket, or zeros.
     narrow: [AtomicU64; NARROW_WORDS],
     step: ArcSwap<Step>,
     birth: Time,
+    changes: AtomicU64,
 }
 
-/// Which numbers were read.
+/// Which parameters were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Edition(u64);
+pub(crate) struct Version(u64);
 
-impl Numbers {
+impl Parameters {
     pub(crate) fn new(limit: &Limit, birth: Time) -> Self {
         let step = Step::new(limit);
         let words = narrow_words(&step, birth, 0);
@@ -37,44 +38,60 @@ impl Numbers {
             narrow: words.map(AtomicU64::new),
             step: ArcSwap::from_pointee(step),
             birth,
+            changes: AtomicU64::new(0),
         }
     }
 
     /// The numbers in force; waits while they change.
     #[inline]
-    pub(crate) fn read(&self) -> (Edition, Option<Narrow>) {
+    pub(crate) fn read(&self) -> (Version, Option<Narrow>) {
         loop {
             let sequence = self.sequence.load(Ordering::Acquire);
             let words = std::array::from_fn(|word| self.narrow[word].load(Ordering::Relaxed));
             fence(Ordering::Acquire);
             if sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence {
-                return (Edition(sequence), Narrow::from_words(words));
+                return (Version(sequence), Narrow::from_words(words));
             }
             self.settle();
         }
     }
 
     /// The numbers as they are just now but for the last, of a limit whose state is one word: to be thrown away unless the
-    /// edition [is current](Self::is_current) afterwards. The word is to be looked at after that: whoever changes the
+    /// version [is current](Self::is_current) afterwards. The word is to be looked at after that: whoever changes the
     /// numbers of a single bucket holds its lock.
     #[inline(always)]
-    pub(crate) fn glance(&self) -> (Edition, Narrow) {
+    pub(crate) fn glance(&self) -> (Version, Narrow) {
         let sequence = self.sequence.load(Ordering::Acquire);
         let mut words = [0; NARROW_WORDS];
         for (word, atomic) in words.iter_mut().zip(&self.narrow).take(NARROW_WORDS - 1) {
             *word = atomic.load(Ordering::Relaxed);
         }
-        (Edition(sequence), Narrow::from_words_unchecked(words))
+        (Version(sequence), Narrow::from_words_unchecked(words))
     }
 
     /// As [`glance`](Self::glance), where the numbers are settled and the state is one word.
     #[inline(always)]
-    pub(crate) fn glance_settled(&self) -> Option<(Edition, Narrow)> {
-        let (edition, narrow) = self.glance();
-        (edition.0 & 1 == 0 && narrow.is_there()).then_some((edition, narrow))
+    pub(crate) fn glance_settled(&self) -> Option<(Version, Narrow)> {
+        let (version, narrow) = self.glance();
+        (version.0 & 1 == 0 && narrow.is_there()).then_some((version, narrow))
     }
 
-    /// The step in force at that edition or a later one.
+    /// When the limit was created.
+    pub(crate) const fn birth(&self) -> Time {
+        self.birth
+    }
+
+    /// How often they became others: what was charged before is not given back afterwards.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Says that they become others, while no charge is under way.
+    pub(crate) fn count_change(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// The step in force at that version or a later one.
     pub(crate) fn step(&self) -> Guard<Arc<Step>> {
         self.step.load()
     }
@@ -90,12 +107,12 @@ impl Numbers {
         (sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence).then_some(settled)
     }
 
-    /// Whether that edition is still in force; certain until the slot's lock is given back.
+    /// Whether that version is still in force; certain until the slot's lock is given back.
     #[inline(always)]
-    pub(crate) fn is_current(&self, edition: Edition) -> bool {
+    pub(crate) fn is_current(&self, version: Version) -> bool {
         crate::sync::order_lock_before_look();
         fence(Ordering::Acquire);
-        self.sequence.load(Ordering::SeqCst) == edition.0
+        self.sequence.load(Ordering::SeqCst) == version.0
     }
 
     /// Replaces the numbers. `visit` is run in between, while readers wait, and turns every state over; it is given the
