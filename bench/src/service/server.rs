@@ -13,8 +13,8 @@ use std::{
 use testkit::RedisServer;
 use tollgate::{Bounds, MemoryStore};
 use tollgate_net::{Crew, CrewSettings, Door, Drain, DrainTimes, Listener};
-use tollgate_rules::{Enforcer, parse_rules};
-use tollgate_service::{Desk, NoLedger, Resp, RespSettings, Rls, RlsSettings};
+use tollgate_rules::{DecisionService, parse_rules};
+use tollgate_service::{Resp, RespSettings, Rls, RlsSettings};
 
 /// The child that serves until its input ends.
 pub(crate) const CHILD: &str = "service";
@@ -166,13 +166,13 @@ pub(crate) fn serve(name: &str) {
     let file = parse_rules(RULES, |_| None).expect("good rules");
     let file = file.with_domain_files(&[("bench.yaml", DOMAIN)]).expect("a good domain");
     let bounds = Bounds { max_keys: MAX_KEYS, ..Bounds::default() };
-    let enforcer = Enforcer::new(Arc::new(MemoryStore::with_bounds(bounds)), file).expect("room for a limit");
-    let desk = Desk::new(Arc::new(enforcer), Arc::new(NoLedger));
+    let store = Arc::new(MemoryStore::with_bounds(bounds));
+    let decisions = DecisionService::new(store, file).expect("room for a limit");
     let drain = Drain::new(DrainTimes::default());
     if ours == Ours::Resp {
-        open(&drain, NonZeroUsize::MIN, Resp::new(desk, RespSettings::default()));
+        open(&drain, NonZeroUsize::MIN, Resp::new(decisions, RespSettings::default()));
     } else {
-        let door = Rls::new(desk, RlsSettings::default(), drain.clone());
+        let door = Rls::new(decisions, RlsSettings::default(), drain.clone());
         open(&drain, CrewSettings::default().workers, door);
     }
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use tollgate_http::TrustedProxies;
-use tollgate_rules::{Request, enforce::Body};
+use tollgate_rules::{Request, decision::Body};
 
 /// A request, but for its time.
 pub(crate) struct Described {

@@ -28,7 +28,9 @@ mod upstream;
 
 pub use body::{Body, BodyError};
 pub use client::{ClientInfo, Scheme};
-pub use door::{Answered, Gateway, Ledger, NoLedger, PrepareError, Prepared, Ruled, Span, Tracer};
+pub use door::{
+    Gateway, NoResponseRecorder, PrepareError, Prepared, ResponseRecord, ResponseRecorder, Span, Tracer,
+};
 pub use error::ForwardError;
 pub use forward::forward;
 pub use request::RequestBody;

@@ -22,6 +22,7 @@
 //! - [`parse_rate`], [`parse_duration`] and [`parse_size`] read one quantity.
 //! - [`pieces`] are a file's parts by themselves, as a table keeps them, and how they are put together.
 //! - [`Program`] is a rule file made ready: which route takes a [`Request`], which rules apply, whose buckets they charge.
+//! - [`DecisionService`] puts a rule file in force on a store, and decides for every API.
 //! - [`Explanation`] tells a person why.
 //! - [`Mistakes`] lists everything that is wrong with a text at once, each with its path and place.
 //! - [`json_schema`] and [`reference`](fn@reference) list every key, from the same description that the reader goes by.
@@ -34,9 +35,9 @@
 #[doc = include_str!("../../../docs/writing.md")]
 mod documents {}
 
+pub mod decision;
 mod decode;
 pub mod domains;
-pub mod enforce;
 mod explain;
 mod file;
 mod keys;
@@ -53,8 +54,8 @@ mod rewrite;
 mod schema;
 mod yaml;
 
+pub use decision::DecisionService;
 pub use domains::Domains;
-pub use enforce::{Edition, EnforceError, Enforcer, Ruling};
 pub use explain::{ChargeReport, Explanation, KeyReport, Outcome, PassedOver, RuleReport};
 pub use file::{BadRules, PatternError, Warning, parse_rules, read_rules};
 pub use keys::{KeyTexts, KeyValues, Keyed, Units};

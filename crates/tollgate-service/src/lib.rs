@@ -1,26 +1,21 @@
-//! The doors that answer questions: may this pass?
+//! The decision APIs: RESP, JSON over HTTP and Envoy's rate limit service.
 //!
-//! Every door speaks a protocol of its own and asks at the same [desk](Desk): a bucket that is charged through one is seen by
-//! the others, and by the gateway, where the limit and the key are the same.
+//! Each speaks a protocol of its own and asks the same [`DecisionService`](tollgate_rules::DecisionService): a bucket that is
+//! charged through one is seen by the others, and by the gateway, where the limit and the key are the same.
 //!
 //! ```text
 //! resp  ─┐
-//! json  ─┼─> Desk ─> Enforcer (rules in force) ─> Store
+//! json  ─┼─> DecisionService ─> Store
 //! rls   ─┘
 //! ```
 //!
-//! A door turns bytes into [`Question`]s and a [`SetStatus`](tollgate::SetStatus) into bytes. What a limit is called, which
-//! numbers a key has, what the global switch says and who keeps the books is the desk's business.
+//! An API turns bytes into charges and decisions into bytes. Names of limits, numbers of keys, the global switch, failures of
+//! the store and recording are the decision service's business.
 
-mod desk;
 mod json;
 mod resp;
 pub mod rls;
 
-pub use desk::{
-    Answered, AskError, CellAnswered, Described, Desk, DoorName, Ledger, NoLedger, Question, Sitting, Stood,
-    Which,
-};
 pub use json::{Json, JsonSettings, openapi};
 pub use resp::{Resp, RespSettings};
 pub use rls::{Rls, RlsSettings};

@@ -23,8 +23,8 @@ use tokio::task;
 use tollgate::{Bounds, Limit, ManualClock, MemoryStore, Time};
 use tollgate_book::BookError;
 use tollgate_rules::{
-    Edition, Enforcer, Request, RuleFile,
-    enforce::Outcome,
+    DecisionService, Request, RuleFile,
+    decision::{self, Outcome, Session},
     model::{LimitSource, NamedLimit, Rule},
 };
 
@@ -113,7 +113,7 @@ fn compare(now: RuleFile, draft: RuleFile, sample: &Sample) -> Option<Value> {
 /// One file in force, on nobody's account.
 struct Play {
     clock: ManualClock,
-    edition: Arc<Edition<MemoryStore<ManualClock>>>,
+    session: Session<MemoryStore<ManualClock>>,
     tally: Tally,
 }
 
@@ -122,8 +122,8 @@ impl Play {
         let clock = ManualClock::new();
         let bounds = Bounds { max_keys: 50_000, ..Bounds::default() };
         let store = Arc::new(MemoryStore::with_clock(bounds, clock.clone()));
-        let edition = Enforcer::new(store, without_slots(file)).ok()?.edition();
-        Some(Self { clock, edition, tally: Tally::default() })
+        let session = DecisionService::new(store, without_slots(file)).ok()?.session(decision::Api::Gateway);
+        Some(Self { clock, session, tally: Tally::default() })
     }
 
     fn rule(&mut self, recorded: &Recorded) -> Fate {
@@ -137,7 +137,7 @@ impl Play {
             ip: recorded.ip,
             at: recorded.at,
         };
-        let program = self.edition.program();
+        let program = self.session.rules().program();
         let found = program.find(&request);
         if let Some(invalid) = found.invalid() {
             self.tally.invalid += 1;
@@ -145,18 +145,18 @@ impl Play {
         }
         // Without a route there is nothing to decide.
         let outcome = match found.route() {
-            None => Outcome::Pass { waited: std::time::Duration::ZERO },
-            Some(_) => at_once(self.edition.foretell(&found, recorded.body))
-                .map_or(Outcome::Pass { waited: std::time::Duration::ZERO }, |ruling| ruling.outcome),
+            None => Outcome::Skipped,
+            Some(_) => at_once(self.session.decide_request_at_once(&found, recorded.body))
+                .map_or(Outcome::Skipped, |decision| decision.outcome),
         };
         match outcome {
-            Outcome::Pass { waited } if waited.is_zero() => {
-                self.tally.passed += 1;
-                Fate { decision: "allow", rule: None, reason: None }
-            }
-            Outcome::Pass { .. } => {
+            Outcome::Pass { waited } if !waited.is_zero() => {
                 self.tally.delayed += 1;
                 Fate { decision: "wait", rule: None, reason: None }
+            }
+            Outcome::Pass { .. } | Outcome::Skipped => {
+                self.tally.passed += 1;
+                Fate { decision: "allow", rule: None, reason: None }
             }
             Outcome::Refused { by, .. } => {
                 self.tally.refused += 1;

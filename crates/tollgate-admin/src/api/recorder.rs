@@ -18,7 +18,7 @@ use std::{
         atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
 };
-use tollgate_rules::{Request, enforce::Body};
+use tollgate_rules::{Request, decision::Body};
 
 /// Requests that are kept of one second, and in all.
 const A_SECOND: u32 = 100;

@@ -17,12 +17,12 @@ use tokio::runtime::Builder;
 use tollgate::{Key, ManualClock, Store, StoreError, Time};
 use tollgate_http::TrustedProxies;
 use tollgate_rules::{
-    ChargeId, Edition, Enforcer, Found, RuleFile,
-    enforce::{Outcome, Why},
+    ChargeId, DecisionService, Found, RuleFile,
+    decision::{Api, Outcome, Session, Why},
 };
 
 struct Requests<S: Store> {
-    edition: Arc<Edition<S>>,
+    session: Session<S>,
     store: Arc<S>,
     /// The store's.
     clock: ManualClock,
@@ -78,8 +78,8 @@ impl<S: Store> Requests<S> {
     fn new(store: S, clock: ManualClock, file: RuleFile) -> Result<Self> {
         let store = Arc::new(store);
         let proxies = TrustedProxies::new(file.trusted_proxies.iter().copied());
-        let edition = Enforcer::new(Arc::clone(&store), file)?.edition();
-        Ok(Self { edition, store, clock, proxies, charged: None })
+        let session = DecisionService::new(Arc::clone(&store), file)?.session(Api::Gateway);
+        Ok(Self { session, store, clock, proxies, charged: None })
     }
 
     /// Remembers whom lines charge, for [`forget`](Self::forget).
@@ -95,18 +95,18 @@ impl<S: Store> Requests<S> {
         let described = Described::take(&mut fields)?;
         self.clock.set(Time::from_micros(at_us));
 
-        let edition = Arc::clone(&self.edition);
+        let session = self.session.clone();
         let request = described.seen(&self.proxies, i64::try_from(at_us)?);
-        let found = edition.program().find(&request);
+        let found = session.rules().program().find(&request);
         if found.route().is_none() {
             return Ok(serde_json::to_string(&Told::nothing(at_us))?);
         }
         self.remember(&found);
-        let ruling = edition.foretell(&found, described.body()).await;
-        if let Outcome::Refused { why: Why::Store(error), .. } = ruling.outcome {
+        let decision = session.decide_request_at_once(&found, described.body()).await;
+        if let Outcome::Refused { why: Why::Store(error), .. } = decision.outcome {
             return Err(error.into());
         }
-        Ok(serde_json::to_string(&Told::ruled(at_us, &found, &ruling))?)
+        Ok(serde_json::to_string(&Told::decided(at_us, &found, &decision))?)
     }
 
     fn remember(&mut self, found: &Found<'_, '_>) {
@@ -120,7 +120,7 @@ impl<S: Store> Requests<S> {
     async fn forget(&mut self) -> Result<(), StoreError> {
         let charged = self.charged.as_mut().map(std::mem::take).unwrap_or_default();
         let resets = charged.iter().map(async |(charge, values)| {
-            let charge = &self.edition.program().charges()[charge.0];
+            let charge = &self.session.rules().program().charges()[charge.0];
             let texts: Vec<_> = values.iter().map(Option::as_deref).collect();
             // One bucket for all, that of a text, or that of a list: as rules make their keys.
             let key = match texts.as_slice() {
@@ -128,7 +128,7 @@ impl<S: Store> Requests<S> {
                 [Some(text)] => Key::Text(text),
                 texts => Key::List(texts),
             };
-            self.store.reset(self.edition.limit_of(charge, key), key).await
+            self.store.reset(self.session.rules().limit_of(charge, key), key).await
         });
         stream::iter(resets).buffer_unordered(place::ABREAST).try_collect().await
     }

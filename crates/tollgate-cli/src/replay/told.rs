@@ -5,8 +5,8 @@ use crate::words;
 use serde::Serialize;
 use tollgate::Decision;
 use tollgate_rules::{
-    Found, RuleId, Ruling,
-    enforce::{Outcome, Shadow, Stand, Why},
+    Found, RuleId,
+    decision::{Outcome, RequestDecision, Shadow, Stand, Why},
     model::Excess,
 };
 
@@ -62,11 +62,12 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// What the rules said.
-    pub(super) fn ruled(at_us: u64, found: &Found<'a, '_>, ruling: &Ruling<()>) -> Self {
+    /// What the rules decided.
+    pub(super) fn decided(at_us: u64, found: &Found<'a, '_>, decided: &RequestDecision<()>) -> Self {
         let program = found.program();
         let name = |rule: RuleId| program.rule(rule).rule().name.as_str();
-        let (whole, refused_by, why) = match &ruling.outcome {
+        let (whole, refused_by, why) = match &decided.outcome {
+            Outcome::Skipped => (Some(Decision::Allow), None, None),
             Outcome::Pass { waited } if waited.is_zero() => (Some(Decision::Allow), None, None),
             Outcome::Pass { waited } => (Some(Decision::Wait(*waited)), None, None),
             Outcome::Refused { by, why: Why::Limit { retry, .. } } => {
@@ -87,8 +88,8 @@ impl<'a> Told<'a> {
             excess: refused_by.map(|rule| excess(&program.rule(rule).rule().excess)),
             why,
             retry_after_us: retry_after.map(|after| after.as_micros()),
-            charges: ruling.stands.iter().map(|stand| ToldCharge::of(found, stand)).collect(),
-            shadows: ruling.shadows.iter().map(|shadow| ToldShadow::of(name(shadow.rule), shadow)).collect(),
+            charges: decided.stands.iter().map(|stand| ToldCharge::of(found, stand)).collect(),
+            shadows: decided.shadows.iter().map(|shadow| ToldShadow::of(name(shadow.rule), shadow)).collect(),
         }
     }
 }

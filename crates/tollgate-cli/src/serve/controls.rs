@@ -2,12 +2,12 @@
 
 use super::{opened::Gauges, reload::Followers, state::Tell};
 use std::{fs, net::SocketAddr, sync::Arc, time::SystemTime};
-use tollgate::{Charge, Decision, Enter, Key, Status, Store, StoreError};
+use tollgate::{Decision, Enter, Key, Store, StoreError};
 use tollgate_admin::{
     Doing, Held, KeyAct, KeyError, Node, OpenListener, Operated, UpstreamServer, UpstreamState,
 };
 use tollgate_book::{Book, Keeper, Wrong};
-use tollgate_rules::{Edition, Program, RuleFile, nearest};
+use tollgate_rules::{Program, RuleFile, decision::KeyControl, nearest};
 
 /// The program, as the admin API has it.
 pub(super) struct Controls<S: Enter> {
@@ -54,15 +54,14 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
 
     fn in_force(&self, look: &mut dyn FnMut(&Program, &str)) {
         let revision = self.followers.status.revision();
-        look(self.followers.enforcer.edition().program(), &revision);
+        look(self.followers.decisions.rules().program(), &revision);
     }
 
     fn key<'a>(&'a self, limit: &'a str, key: Key<'a>, act: KeyAct) -> Doing<'a, Result<Held, KeyError>> {
         Box::pin(async move {
-            let edition = self.followers.enforcer.edition();
-            let handle = handle(&edition, limit, key).ok_or_else(|| unknown(edition.program(), limit))?;
-            let held = done(&**edition.store(), handle, key, act).await;
-            held.map_err(|error| KeyError::Store(error.to_string()))
+            let rules = self.followers.decisions.rules();
+            let control = rules.key_control(limit, key).ok_or_else(|| unknown(rules.program(), limit))?;
+            done(&control, act).await.map_err(|error| KeyError::Store(error.to_string()))
         })
     }
 
@@ -86,38 +85,24 @@ pub(super) fn node(admin: SocketAddr) -> Node {
     Node { name: format!("{name}:{}", admin.port()), started: SystemTime::now() }
 }
 
-/// The limit of that name, as `/v1/top` has it; the numbers are the key's own where it has some.
-fn handle<'e, S: Store>(edition: &'e Edition<S>, name: &str, key: Key<'_>) -> Option<&'e S::Limit> {
-    if let Some(place) = edition.place_of(name) {
-        return Some(edition.at(place, key));
-    }
-    let program = edition.program();
-    let inline = program.inline_limits().iter().find(|inline| inline.name == name)?;
-    Some(edition.limit_of(&program.charges()[inline.charge.0], key))
-}
-
 fn unknown(program: &Program, name: &str) -> KeyError {
     let named = program.file().limits.iter().map(|limit| limit.name.as_str());
     let inline = program.inline_limits().iter().map(|inline| inline.name.as_str());
     KeyError::UnknownLimit { nearest: nearest(name, named.chain(inline)).map(str::to_owned) }
 }
 
-async fn done<S: Store>(store: &S, limit: &S::Limit, key: Key<'_>, act: KeyAct) -> Result<Held, StoreError> {
+async fn done<S: Store>(control: &KeyControl<'_, S>, act: KeyAct) -> Result<Held, StoreError> {
     match act {
         KeyAct::Look => {}
-        KeyAct::Reset => store.reset(limit, key).await?,
-        KeyAct::Grant(units) => store.grant(limit, key, units).await?,
-        KeyAct::Ban(lasting) => store.ban(limit, key, lasting).await?,
+        KeyAct::Reset => control.reset().await?,
+        KeyAct::Grant(units) => control.grant(units).await?,
+        KeyAct::Ban(lasting) => control.ban(lasting).await?,
     }
-    let peek = async |cost| -> Result<Option<Status>, StoreError> {
-        let told = store.peek(&[Charge::new(limit, key).cost(cost)]).await?;
-        Ok(told.statuses().first().copied())
-    };
-    let asked = peek(1).await?.ok_or(StoreError::UnknownLimit)?;
+    let asked = control.status(1).await?;
     // One that would pass tells how it would stand after it; as it stands now, none is told.
     let now = match asked.decision() {
         Decision::Deny(_) => asked,
-        Decision::Allow | Decision::Wait(_) => peek(0).await?.unwrap_or(asked),
+        Decision::Allow | Decision::Wait(_) => control.status(0).await?,
     };
     Ok(Held { asked, now })
 }

@@ -10,10 +10,14 @@ use tokio::task::JoinHandle;
 use tollgate::{Cells, Enter};
 use tollgate_admin::Meters;
 use tollgate_net::{Crew, CrewSettings, Door, Drain, Tokens};
-use tollgate_rules::model::{self, Listen};
-use tollgate_service::{Desk, DoorName, Json, JsonSettings, Resp, RespSettings, Rls, RlsSettings};
+use tollgate_rules::{
+    DecisionService,
+    decision::Api,
+    model::{self, Listen},
+};
+use tollgate_service::{Json, JsonSettings, Resp, RespSettings, Rls, RlsSettings};
 
-/// The doors of a file, all at one desk.
+/// The doors of a file, which all ask one decision service.
 #[derive(Default)]
 pub(super) struct Doors {
     crews: Vec<(&'static str, Crew)>,
@@ -24,9 +28,8 @@ pub(super) struct Doors {
 }
 
 /// Which doors a file names.
-pub(super) fn named(listen: &Listen) -> Vec<DoorName> {
-    let doors =
-        [(DoorName::Resp, &listen.resp), (DoorName::Http, &listen.http), (DoorName::Grpc, &listen.grpc)];
+pub(super) fn named(listen: &Listen) -> Vec<Api> {
+    let doors = [(Api::Resp, &listen.resp), (Api::Http, &listen.http), (Api::Grpc, &listen.grpc)];
     doors.into_iter().filter(|(_, listener)| listener.is_some()).map(|(name, _)| name).collect()
 }
 
@@ -37,23 +40,23 @@ impl Doors {
         options: &Options,
         drain: &Drain,
         meters: &Meters,
-        desk: &Desk<S>,
+        decisions: &DecisionService<S>,
     ) -> Result<Self> {
         let mut doors = Self::default();
         let opening = Opening { options, drain, meters };
         if let Some(listener) = &listen.resp {
-            let door = Resp::new(desk.clone(), resp_settings(listener));
-            doors.add(&opening, DoorName::Resp, listener, &[], door)?;
+            let door = Resp::new(decisions.clone(), resp_settings(listener));
+            doors.add(&opening, Api::Resp, listener, &[], door)?;
         }
         if let Some(listener) = &listen.http {
-            let door = Json::new(desk.clone(), json_settings(listener));
+            let door = Json::new(decisions.clone(), json_settings(listener));
             doors.in_flight.push(("http", Box::new(door.in_flight())));
-            doors.add(&opening, DoorName::Http, listener, &["h2", "http/1.1"], door)?;
+            doors.add(&opening, Api::Http, listener, &["h2", "http/1.1"], door)?;
         }
         if let Some(listener) = &listen.grpc {
-            let door = Rls::new(desk.clone(), rls_settings(listener), drain.clone());
+            let door = Rls::new(decisions.clone(), rls_settings(listener), drain.clone());
             doors.in_flight.push(("grpc", Box::new(door.in_flight())));
-            doors.add(&opening, DoorName::Grpc, listener, &["h2", "http/1.1"], door)?;
+            doors.add(&opening, Api::Grpc, listener, &["h2", "http/1.1"], door)?;
         }
         Ok(doors)
     }
@@ -62,7 +65,7 @@ impl Doors {
     fn add<D: Door>(
         &mut self,
         opening: &Opening<'_>,
-        name: DoorName,
+        name: Api,
         listener: &model::Listener,
         alpn: &[&str],
         door: D,

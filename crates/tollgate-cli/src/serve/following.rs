@@ -53,7 +53,7 @@ enum Taken {
 impl<S: Enter + Tell + 'static> Following<S> {
     pub(super) fn new(followers: Arc<Followers<S>>, source: BookSource, node: String) -> Self {
         followers.status.is_revision(&source.book.revision);
-        let store = &followers.enforcer.edition().program().file().store.url.clone();
+        let store = &followers.decisions.rules().program().file().store.url.clone();
         let telling = Telling::of(store, &source.keeper.source().name);
         Self {
             followers,
@@ -102,8 +102,8 @@ impl<S: Enter + Tell + 'static> Following<S> {
     async fn look_and_tell(&mut self) {
         self.look().await;
         match self.is_away {
-            true => self.followers.meters.look_failed(),
-            false => self.followers.meters.looked(),
+            true => self.followers.recorders.meters.look_failed(),
+            false => self.followers.recorders.meters.looked(),
         }
         if let Some(failure) = &self.file_failure {
             self.followers.status.still_fails(failure);
@@ -274,7 +274,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
             message: wrong.message.clone(),
         };
         let told = if wrong.is_empty() { why.to_owned() } else { format!("{why}:\n{}", lines(wrong)) };
-        self.followers.meters.reload_failed();
+        self.followers.recorders.meters.reload_failed();
         let database = self.source.keeper.source().name;
         self.followers.status.not_taken(&database, why, wrong.iter().map(mistake).collect());
         tracing::error!(%database, why = %told, "rules not reloaded; the previous rules stay in force");

@@ -7,20 +7,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tollgate::{Status, Store, StoreError};
 use tollgate_admin::RulesState;
 use tollgate_http::TrustedProxies;
-use tollgate_rules::{Edition, Found, RuleCharge};
+use tollgate_rules::{Found, RuleCharge, decision::RuleSnapshot};
 
 /// The explanation, with where the rules are from and what is held, as JSON.
 pub(super) async fn told<S: Store>(
-    edition: &Edition<S>,
+    snapshot: &RuleSnapshot<S>,
     described: &Described,
     rules: &RulesState,
 ) -> Result<String, StoreError> {
-    let program = edition.program();
+    let program = snapshot.program();
     let proxies = TrustedProxies::new(program.file().trusted_proxies.iter().copied());
     let request = described.seen(&proxies, now());
     let found = program.find(&request);
     // Without a route nothing is charged.
-    let held = if found.route().is_some() { edition.peek(&found).await? } else { Vec::new() };
+    let held = if found.route().is_some() { snapshot.peek(&found).await? } else { Vec::new() };
     let holds = held.iter().map(|(id, status)| hold(&found, &program.charges()[id.0], status)).collect();
 
     let explained = serde_json::from_str(&program.explain(&request).to_json());

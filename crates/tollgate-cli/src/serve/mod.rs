@@ -3,8 +3,6 @@
 //! Which store is in use is known here and nowhere below. The gateway has workers of its own; everything else (the file,
 //! health checks, the admin listener, signals) runs on one small runtime.
 
-mod answers;
-mod books;
 mod certificates;
 mod controls;
 mod doors;
@@ -12,13 +10,14 @@ mod following;
 mod holds;
 mod opened;
 mod published;
+mod recorder;
 mod reload;
 mod source;
 mod state;
 mod telling;
 
-pub(crate) use books::Metrics;
 pub(crate) use opened::{Opened, Options, Watched};
+pub(crate) use recorder::Metrics;
 
 use crate::{
     args::{self, ServeArgs},

@@ -1,12 +1,11 @@
 //! Everything that a file has opened.
 
 use super::{
-    answers::AnswerBooks,
-    books::{Metrics, Told},
     certificates,
     controls::{self, Controls},
     doors::{self, Doors},
     following::{Following, node_name},
+    recorder::{Metrics, Recorders, Told},
     reload::Followers,
     source::BookSource,
     state::{self, Status, Tell},
@@ -28,8 +27,7 @@ use tollgate_admin::{Access, Admin, Line, Meters, Sketch, State, Traffic};
 use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared, Server, Settings};
 use tollgate_net::{Contents, Drain, Listener, Phase, ReloadRequests, TlsFiles, Watcher};
-use tollgate_rules::{Enforcer, RuleFile, model};
-use tollgate_service::Desk;
+use tollgate_rules::{DecisionService, RuleFile, decision::Api, model};
 
 /// The drain itself knows when it is over.
 const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
@@ -74,30 +72,36 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     /// Opens what the file names.
     pub(crate) async fn open(store: Arc<S>, file: RuleFile, options: Options, drain: Drain) -> Result<Self> {
         let listen = file.listen.clone();
-        let named = doors::named(&listen);
         let prepared = Prepared::first(&file)?;
-        let enforcer = Arc::new(Enforcer::new(store, file)?);
         let (meters, sketch, traffic) = (Meters::new(), Sketch::new(), Traffic::new()?);
-        enforcer.store().time_calls(meters.store());
-        let edition = enforcer.edition();
+        store.time_calls(meters.store());
         let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
-        let file = edition.program().file();
         let exporter = Exporter::begin(file.telemetry.as_ref(), &meters).context("telemetry")?;
         let (refusals, tracer) = (Refusals::new(file.log), exporter.tracer());
         let told = Told { refusals, traffic: traffic.clone(), tracer };
         tasks.push(tokio::spawn(told.refusals.clone().count_left_out()));
-        let ledger = options.metrics.ledger(edition.program(), &meters, &sketch, &told);
-        let answers = AnswerBooks::new(edition.program(), &named, &meters, &sketch);
-        let desk = Desk::new(Arc::clone(&enforcer), Arc::new(answers));
+        let recorders = Recorders {
+            metrics: options.metrics,
+            meters: meters.clone(),
+            sketch: sketch.clone(),
+            apis: doors::named(&listen),
+            told,
+        };
+        let decisions = {
+            let recorders = recorders.clone();
+            DecisionService::recorded(store, file, move |program| recorders.decisions(program))?
+        };
         let in_flight = listen.gateway.as_ref().map_or(u32::MAX, |gateway| gateway.max_in_flight);
         let in_flight = NonZeroUsize::new(in_flight as usize).unwrap_or(NonZeroUsize::MIN);
-        let door = Gateway::new(edition, prepared, ledger, in_flight);
+        let session = decisions.session(Api::Gateway);
+        let responses = recorders.responses(session.rules().program());
+        let door = Gateway::new(session, prepared, responses, in_flight);
         door.start_checks(&Handle::current());
 
         let path = options.watched.as_ref().map(|watched| watched.path.clone()).unwrap_or_default();
         let status = {
-            let (enforcer, door) = (Arc::clone(&enforcer), door.clone());
-            Arc::new(Status::new(enforcer, drain.clone(), path.clone(), move || {
+            let (decisions, door) = (decisions.clone(), door.clone());
+            Arc::new(Status::new(decisions, drain.clone(), path.clone(), move || {
                 state::upstreams(&door.upstreams())
             }))
         };
@@ -112,7 +116,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             in_flight.push(("gateway", Box::new(move || door.in_flight().inside())));
             tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
         }
-        let mut doors = Doors::open(&listen, &options, &drain, &meters, &desk)?;
+        let mut doors = Doors::open(&listen, &options, &drain, &meters, &decisions)?;
         addresses.extend(doors.addresses());
         connections.extend(doors.connections());
         in_flight.extend(doors.in_flight());
@@ -129,14 +133,9 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         };
         let access = access(listen.admin.as_ref());
         let followers = Arc::new(Followers {
-            enforcer,
+            decisions,
             gateway: Some(door),
-            desk,
-            doors: named,
-            metrics: options.metrics,
-            meters: meters.clone(),
-            sketch: sketch.clone(),
-            told,
+            recorders,
             access: access.clone(),
             home: path,
             own,
@@ -204,8 +203,8 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
 impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     /// The rules in force, in the file's order: the route of each, `*` for those of every route, and its name.
     pub(crate) fn rules(&self) -> Vec<(String, String)> {
-        let edition = self.followers.enforcer.edition();
-        let program = edition.program();
+        let rules = self.followers.decisions.rules();
+        let program = rules.program();
         let named = |entry: &tollgate_rules::RuleEntry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
             (route.to_owned(), entry.rule().name.clone())
@@ -220,12 +219,12 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
 
     /// What was counted.
     pub(crate) fn meters(&self) -> &Meters {
-        &self.followers.meters
+        &self.followers.recorders.meters
     }
 
     /// The busiest keys.
     pub(crate) fn sketch(&self) -> &Sketch {
-        &self.followers.sketch
+        &self.followers.recorders.sketch
     }
 }
 

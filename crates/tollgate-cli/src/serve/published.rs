@@ -14,7 +14,7 @@ impl<S: Enter + Tell + 'static> Followers<S> {
         let rules = compose(&self.own(), book, file::variable)?;
         let whole = |why: String| vec![about_all(book, why)];
         // Which files are read is said on the node: a draft may come from somebody who may look at rules, not at files.
-        let now = self.enforcer.edition();
+        let now = self.decisions.rules();
         let (files, in_force) = (rules.domains.settings(), now.program().file().domains.settings());
         if files.files != in_force.files {
             let why =
@@ -40,7 +40,7 @@ impl<S: Enter + Tell + 'static> Followers<S> {
             Err(wrong) => {
                 let why = wrong.first().map(ToString::to_string).unwrap_or_default();
                 // A hand has broken something. The switch counts whatever else is wrong.
-                let mut rules = self.enforcer.edition().program().file().clone();
+                let mut rules = self.decisions.rules().program().file().clone();
                 if rules.enabled == book.enabled {
                     return Err(why);
                 }

@@ -2,8 +2,7 @@
 
 use super::{
     Watched,
-    answers::AnswerBooks,
-    books::{Metrics, Told},
+    recorder::Recorders,
     state::{Status, Tell},
 };
 use crate::{domains, file};
@@ -13,23 +12,16 @@ use std::{
 };
 use tokio::sync::Notify;
 use tollgate::Enter;
-use tollgate_admin::{Access, Meters, Sketch};
+use tollgate_admin::Access;
 use tollgate_gateway::Gateway;
 use tollgate_net::{Contents, Watcher};
-use tollgate_rules::{Enforcer, RuleFile};
-use tollgate_service::{Desk, DoorName};
+use tollgate_rules::{DecisionService, RuleFile, decision::Api};
 
 /// All that follows the file.
 pub(super) struct Followers<S: Enter> {
-    pub(super) enforcer: Arc<Enforcer<S>>,
+    pub(super) decisions: DecisionService<S>,
     pub(super) gateway: Option<Gateway<S>>,
-    pub(super) desk: Desk<S>,
-    /// The doors that are open.
-    pub(super) doors: Vec<DoorName>,
-    pub(super) metrics: Metrics,
-    pub(super) meters: Meters,
-    pub(super) sketch: Sketch,
-    pub(super) told: Told,
+    pub(super) recorders: Recorders,
     /// Who may look at the admin listener.
     pub(super) access: Access,
     /// Where the rule file is, for the files that it names.
@@ -85,36 +77,34 @@ impl<S: Enter + Tell + 'static> Followers<S> {
     /// Puts rules in force, which are this book where that is known; or says why not.
     pub(super) fn adopt(&self, rules: RuleFile, revision: Option<&str>) -> Result<(), String> {
         let _one = self.adopting.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.enforcer.edition();
+        let now = self.decisions.rules();
         file::same_frame(now.program().file(), &rules)?;
         let prepared = match &self.gateway {
             Some(gateway) => Some(gateway.prepare(&rules).map_err(|error| error.to_string())?),
             None => None,
         };
         let users = rules.listen.admin.as_ref().map(|admin| admin.users.clone());
-        self.enforcer.reload(rules).map_err(|error| error.to_string())?;
+        self.decisions.reload(rules).map_err(|error| error.to_string())?;
         self.access.replace(users.unwrap_or_default());
-        let edition = self.enforcer.edition();
-        let log = edition.program().file().log;
+        let session = self.decisions.session(Api::Gateway);
+        let log = session.rules().program().file().log;
         crate::log::follow(log);
-        self.told.refusals.follow(log);
-        let answers = AnswerBooks::new(edition.program(), &self.doors, &self.meters, &self.sketch);
-        self.desk.keep_books(Arc::new(answers));
+        self.recorders.told.refusals.follow(log);
         if let (Some(gateway), Some(prepared)) = (&self.gateway, prepared) {
-            let ledger = self.metrics.ledger(edition.program(), &self.meters, &self.sketch, &self.told);
-            gateway.adopt(edition, prepared, ledger);
+            let responses = self.recorders.responses(session.rules().program());
+            gateway.adopt(session, prepared, responses);
         }
         if let Some(revision) = revision {
             self.status.is_revision(revision);
         }
-        self.meters.reloaded();
+        self.recorders.meters.reloaded();
         let generation = self.status.reloaded();
         tracing::info!(generation, "rules reloaded");
         Ok(())
     }
 
     pub(super) fn refuse(&self, path: &Path, why: &str, mistakes: Option<&tollgate_rules::Mistakes>) {
-        self.meters.reload_failed();
+        self.recorders.meters.reload_failed();
         self.status.not_reloaded(why, mistakes);
         // A line each as editors can jump to them.
         let line = |mistake: &tollgate_rules::Mistake| format!("\n{}:{mistake}", path.display());

@@ -17,7 +17,7 @@ use tollgate_admin::{
 };
 use tollgate_net::{Drain, Phase};
 use tollgate_redis::{HealthState, RedisStore};
-use tollgate_rules::{Enforcer, Mistakes};
+use tollgate_rules::{DecisionService, Mistakes};
 
 /// A store that tells how it is.
 pub(crate) trait Tell {
@@ -58,7 +58,7 @@ impl Tell for RedisStore {
 
 /// How everything is.
 pub(super) struct Status<S: Store> {
-    enforcer: Arc<Enforcer<S>>,
+    decisions: DecisionService<S>,
     drain: Drain,
     rules: Mutex<RulesState>,
     /// Which book the rules in force are.
@@ -70,14 +70,14 @@ pub(super) struct Status<S: Store> {
 
 impl<S: Store> Status<S> {
     pub(super) fn new(
-        enforcer: Arc<Enforcer<S>>,
+        decisions: DecisionService<S>,
         drain: Drain,
         file: PathBuf,
         upstreams: impl Fn() -> Vec<Component> + Send + Sync + 'static,
     ) -> Self {
         let rules = RulesState { file, generation: 1, loaded: SystemTime::now(), failure: None };
         let (rules, revision, source) = (Mutex::new(rules), Mutex::default(), Mutex::default());
-        Self { enforcer, drain, rules, revision, source, upstreams: Box::new(upstreams) }
+        Self { decisions, drain, rules, revision, source, upstreams: Box::new(upstreams) }
     }
 
     /// Which book the rules in force are.
@@ -143,7 +143,7 @@ impl<S: Store + Tell + 'static> State for Status<S> {
     }
 
     fn store(&self) -> StoreState {
-        self.enforcer.store().tell()
+        self.decisions.store().tell()
     }
 
     fn phase(&self) -> Phase {
@@ -166,7 +166,7 @@ impl<S: Store + Tell + 'static> State for Status<S> {
         Box::pin(async move {
             let described = described.map_err(|error| Unexplained::Question(format!("{error:#}")))?;
             let rules = self.rules();
-            let told = holds::told(&self.enforcer.edition(), &described, &rules).await;
+            let told = holds::told(&self.decisions.rules(), &described, &rules).await;
             told.map_err(|error| Unexplained::Store(error.to_string()))
         })
     }

@@ -1,20 +1,20 @@
 //! What the gateway needs to know of the rules in force, made once for all requests.
 
-use super::{Tracer, ledger::Ledger};
+use super::{Tracer, responses::ResponseRecorder};
 use crate::{HealthSettings, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
 use std::sync::Arc;
 use thiserror::Error;
 use tollgate::{Bandwidth, Enter, Rate};
 use tollgate_http::{HeaderStyle, Policies, Policy, RefusalStyle, TrustedProxies};
 use tollgate_rules::{
-    ChargedLimit, Edition, Found, Program, RuleCharge, RuleFile,
-    enforce::Stand,
+    ChargedLimit, Found, Program, RuleCharge, RuleFile,
+    decision::{Outcome, Session, Stand},
     model::{self, Excess, Rule},
 };
 
 /// The rules in force, and what goes with them.
 pub(super) struct Active<S: Enter> {
-    pub(super) edition: Arc<Edition<S>>,
+    pub(super) session: Session<S>,
     /// What responses tell of each charge, by its id; then of every override of each named limit.
     pub(super) policies: Policies,
     /// Where among the policies the overrides of a named limit begin, by its place in the file.
@@ -23,7 +23,7 @@ pub(super) struct Active<S: Enter> {
     pub(super) refusal: RefusalStyle,
     /// By their place in the file.
     pub(super) upstreams: Vec<Arc<Upstream>>,
-    pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) responses: Arc<dyn ResponseRecorder>,
     pub(super) tracer: Option<Arc<dyn Tracer>>,
     /// Whether any rule has a bandwidth: where none has, no rule is looked at for it.
     has_paces: bool,
@@ -66,8 +66,9 @@ impl Prepared {
 }
 
 impl<S: Enter> Active<S> {
-    pub(super) fn new(edition: Arc<Edition<S>>, prepared: Prepared, ledger: Arc<dyn Ledger>) -> Self {
-        let file = edition.program().file();
+    pub(super) fn new(session: Session<S>, prepared: Prepared, responses: Arc<dyn ResponseRecorder>) -> Self {
+        let program = session.rules().program();
+        let file = program.file();
         let style = match file.headers {
             model::HeaderStyle::Draft10 => HeaderStyle::Draft10,
             model::HeaderStyle::XRateLimit => HeaderStyle::XRateLimit,
@@ -78,7 +79,7 @@ impl<S: Enter> Active<S> {
             model::RefusalStyle::Soul => RefusalStyle::Soul,
             model::RefusalStyle::Plain => RefusalStyle::Plain,
         };
-        let mut told = policies(edition.program());
+        let mut told = policies(program);
         let mut overrides = Vec::with_capacity(file.limits.len());
         for named in &file.limits {
             overrides.push(told.len());
@@ -86,23 +87,28 @@ impl<S: Enter> Active<S> {
         }
         let policies = Policies::new(style, told);
         let proxies = TrustedProxies::new(file.trusted_proxies.iter().copied());
-        let (upstreams, tracer) = (prepared.upstreams, ledger.tracer());
-        let has_paces = edition.program().rules().any(|entry| entry.rule().bandwidth.is_some());
-        Self { policies, overrides, proxies, refusal, upstreams, ledger, tracer, has_paces, edition }
+        let (upstreams, tracer) = (prepared.upstreams, responses.tracer());
+        let has_paces = program.rules().any(|entry| entry.rule().bandwidth.is_some());
+        Self { policies, overrides, proxies, refusal, upstreams, responses, tracer, has_paces, session }
+    }
+
+    /// The rules in force.
+    pub(super) fn program(&self) -> &Program {
+        self.session.rules().program()
     }
 
     /// Where the policy of a charge is among those that are told.
     pub(super) fn policy_of(&self, stand: &Stand) -> usize {
-        let limit = || self.edition.program().charges().get(stand.charge.0).map(RuleCharge::limit);
+        let limit = || self.program().charges().get(stand.charge.0).map(RuleCharge::limit);
         match stand.own.and_then(|own| Some((own, limit()?))) {
             Some((own, ChargedLimit::Named(place))) => self.overrides[place] + own,
             _ => stand.charge.0,
         }
     }
 
-    /// The slowest pace of the rules that apply and are no shadows.
-    pub(super) fn slowest(&self, found: &Found<'_, '_>) -> Option<Bandwidth> {
-        if !self.has_paces || !self.edition.program().file().enabled {
+    /// The slowest pace of the rules that were applied and are no shadows.
+    pub(super) fn slowest(&self, found: &Found<'_, '_>, outcome: &Outcome) -> Option<Bandwidth> {
+        if !self.has_paces || matches!(outcome, Outcome::Skipped) {
             return None;
         }
         let in_force = found.entries().filter(|entry| !matches!(entry.rule().excess, Excess::Shadow));

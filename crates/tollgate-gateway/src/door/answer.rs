@@ -1,4 +1,4 @@
-//! A ruling as a response: the one place of this door that knows statuses, headers and bodies.
+//! A decision as a response: the one place of this door that knows statuses, headers and bodies.
 
 use super::active::Active;
 use crate::Body;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use tollgate::{Enter, Status};
 use tollgate_http::{HeaderStyle, is_grpc, problem};
 use tollgate_rules::{
-    Invalid, RuleId, Ruling,
-    enforce::Why,
+    Invalid, RuleId,
+    decision::{RequestDecision, Why},
     model::{Attribute, Excess, Reply},
 };
 
@@ -21,8 +21,8 @@ const SOON: Duration = Duration::from_secs(1);
 
 impl<S: Enter> Active<S> {
     /// Tells a request that passed how it stands.
-    pub(super) fn tell<P>(&self, ruling: &Ruling<P>, response: &mut Response<Body>) {
-        if ruling.stands.is_empty() {
+    pub(super) fn tell<P>(&self, decision: &RequestDecision<P>, response: &mut Response<Body>) {
+        if decision.stands.is_empty() {
             return;
         }
         if self.policies.style() == HeaderStyle::Draft10 {
@@ -30,16 +30,16 @@ impl<S: Enter> Active<S> {
             let latest = response.headers().get(RETRY_AFTER).cloned();
             let lines = response.body_mut().own_lines();
             lines.reserve_exact(256);
-            self.policies.allow_in_lines(self.told(ruling), latest.as_ref(), lines);
+            self.policies.allow_in_lines(self.told(decision), latest.as_ref(), lines);
         } else {
-            self.policies.allow(self.told(ruling), response.headers_mut());
+            self.policies.allow(self.told(decision), response.headers_mut());
         }
     }
 
     /// Where a refused request goes instead, if the rule that refuses sends its excess somewhere. What is incomplete is not
     /// in excess of anything.
     pub(super) fn diverted(&self, by: RuleId, why: &Why) -> Option<usize> {
-        match (&self.edition.program().rule(by).rule().excess, why) {
+        match (&self.program().rule(by).rule().excess, why) {
             (Excess::Divert(other), Why::Limit { .. } | Why::Store(_)) => Some(*other),
             _ => None,
         }
@@ -49,12 +49,12 @@ impl<S: Enter> Active<S> {
     pub(super) fn refuse<P>(
         &self,
         request: &HeaderMap,
-        ruling: &Ruling<P>,
+        decision: &RequestDecision<P>,
         by: RuleId,
         why: &Why,
     ) -> Response<Body> {
         // A gRPC client reads no body and no status of ours.
-        let reply = match &self.edition.program().rule(by).rule().excess {
+        let reply = match &self.program().rule(by).rule().excess {
             _ if is_grpc(request) => None,
             Excess::Degrade(reply) if matches!(why, Why::Limit { .. } | Why::Store(_)) => {
                 return spelled_out(reply, Response::default());
@@ -66,7 +66,7 @@ impl<S: Enter> Active<S> {
         let plain = match why {
             Why::Limit { retry, .. } => {
                 let status = status(StatusCode::TOO_MANY_REQUESTS);
-                self.policies.refusal_as(status, self.refusal, request, self.told(ruling), *retry)
+                self.policies.refusal_as(status, self.refusal, request, self.told(decision), *retry)
             }
             Why::Store(_) => {
                 let status = status(StatusCode::SERVICE_UNAVAILABLE);
@@ -92,8 +92,11 @@ impl<S: Enter> Active<S> {
     }
 
     /// How the charges stand, each with its place among the policies.
-    fn told<'r, P>(&'r self, ruling: &'r Ruling<P>) -> impl Iterator<Item = (usize, &'r Status)> + Clone {
-        ruling.stands.iter().map(|stand| (self.policy_of(stand), &stand.status))
+    fn told<'r, P>(
+        &'r self,
+        decision: &'r RequestDecision<P>,
+    ) -> impl Iterator<Item = (usize, &'r Status)> + Clone {
+        decision.stands.iter().map(|stand| (self.policy_of(stand), &stand.status))
     }
 
     /// There is more to do than the gateway is allowed to.

@@ -8,11 +8,11 @@
 mod active;
 mod answer;
 mod hold;
-mod ledger;
+mod responses;
 mod trace;
 
 pub use active::{PrepareError, Prepared};
-pub use ledger::{Answered, Ledger, NoLedger, Ruled};
+pub use responses::{NoResponseRecorder, ResponseRecord, ResponseRecorder};
 pub use trace::{Span, Tracer};
 
 use crate::{
@@ -36,8 +36,8 @@ use tokio::runtime::Handle;
 use tollgate::{Bandwidth, Enter};
 use tollgate_net::Ceiling;
 use tollgate_rules::{
-    Edition, Invalid, NamedHeaders, RouteId, Ruling,
-    enforce::{self, Outcome},
+    Invalid, NamedHeaders, RouteId,
+    decision::{self, Outcome, RequestDecision, Session},
 };
 use trace::Trace;
 
@@ -55,7 +55,7 @@ struct Inner<S: Enter> {
 
 /// What the rules say of a request, with nothing of the request in it.
 struct Verdict<P> {
-    ruling: Ruling<P>,
+    decision: RequestDecision<P>,
     route: RouteId,
     /// What upstream is to see instead of the path as sent.
     path: Option<String>,
@@ -63,14 +63,14 @@ struct Verdict<P> {
 }
 
 impl<S: Enter + 'static> Gateway<S> {
-    /// A gateway that begins with these rules, and answers 503 where more than so many requests are in flight.
+    /// A gateway that decides by the rules of this session, and answers 503 where more than so many requests are in flight.
     pub fn new(
-        edition: Arc<Edition<S>>,
+        session: Session<S>,
         prepared: Prepared,
-        ledger: Arc<dyn Ledger>,
+        responses: Arc<dyn ResponseRecorder>,
         max_in_flight: NonZeroUsize,
     ) -> Self {
-        let active = Active::new(edition, prepared, ledger);
+        let active = Active::new(session, prepared, responses);
         let in_flight = Ceiling::new(max_in_flight);
         let active = ArcSwap::from_pointee(active);
         Self { inner: Arc::new(Inner { active, in_flight, checks: OnceLock::new() }) }
@@ -82,9 +82,9 @@ impl<S: Enter + 'static> Gateway<S> {
         self.inner.active.load().upstreams.iter().for_each(|upstream| upstream.start_checks(runtime));
     }
 
-    /// Goes on with other rules. Requests under way end by those they began with.
-    pub fn adopt(&self, edition: Arc<Edition<S>>, prepared: Prepared, ledger: Arc<dyn Ledger>) {
-        let active = Active::new(edition, prepared, ledger);
+    /// Goes on with the rules of another session. Requests under way end by those they began with.
+    pub fn adopt(&self, session: Session<S>, prepared: Prepared, responses: Arc<dyn ResponseRecorder>) {
+        let active = Active::new(session, prepared, responses);
         if let Some(runtime) = self.inner.checks.get() {
             active.upstreams.iter().for_each(|upstream| upstream.start_checks(runtime));
         }
@@ -136,7 +136,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 trace.asked_by(client.client_ip);
             }
 
-            guard_named_headers(&mut request, active.edition.program().named_headers());
+            guard_named_headers(&mut request, active.program().named_headers());
             let mut verdict = match decide(&active, &request, &client).await {
                 Ok(verdict) => verdict,
                 Err(Undecided::NoRoute) => {
@@ -147,15 +147,15 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 }
             };
             if let Some(trace) = &mut trace {
-                trace.ruled(&active, verdict.route, &verdict.ruling.outcome);
+                trace.ruled(&active, verdict.route, &verdict.decision.outcome);
             }
-            let route = active.edition.program().route(verdict.route);
-            let (upstream, passed) = match &verdict.ruling.outcome {
-                Outcome::Pass { .. } => (route.upstream, true),
+            let route = active.program().route(verdict.route);
+            let (upstream, passed) = match &verdict.decision.outcome {
+                Outcome::Pass { .. } | Outcome::Skipped => (route.upstream, true),
                 Outcome::Refused { by, why } => match active.diverted(*by, why) {
                     Some(other) => (other, false),
                     None => {
-                        let refused = active.refuse(request.headers(), &verdict.ruling, *by, why);
+                        let refused = active.refuse(request.headers(), &verdict.decision, *by, why);
                         let mut response = active.counted(refused, Some(verdict.route), begun, trace);
                         response.body_mut().hold_all(guards);
                         return response;
@@ -170,12 +170,12 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 return active.counted(refused, Some(verdict.route), begun, trace);
             }
             // Slots are renewed from here on: a server may take longer to answer than they are held for.
-            let permits = std::mem::take(&mut verdict.ruling.permits);
+            let permits = std::mem::take(&mut verdict.decision.permits);
             if !permits.is_empty() {
                 guards.hold(Holding::new(permits));
             }
             // A clock is read where it may tell something new.
-            let waited = matches!(verdict.ruling.outcome, Outcome::Pass { waited } if !waited.is_zero());
+            let waited = matches!(verdict.decision.outcome, Outcome::Pass { waited } if !waited.is_zero());
             let asked = if waited { Instant::now() } else { begun };
             let forwarded = forward_lines(request, &client, &active.upstreams[upstream], &mut guards).await;
             let answered = Instant::now();
@@ -183,7 +183,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 Ok(response) => response,
                 Err(error) => error.into_response(),
             };
-            active.ledger.answered(&Answered {
+            active.responses.response(&ResponseRecord {
                 route: Some(verdict.route),
                 upstream: Some((upstream, answered - asked)),
                 status: response.status(),
@@ -194,7 +194,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 trace.stay_with(&mut response);
             }
             if passed {
-                active.tell(&verdict.ruling, &mut response);
+                active.tell(&verdict.decision, &mut response);
             }
             if let Some(bandwidth) = verdict.bandwidth {
                 response = response.map(|body| body.pace(bandwidth));
@@ -206,7 +206,7 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
 }
 
 impl<S: Enter> Active<S> {
-    /// An answer that was given here, written into the books.
+    /// An answer that was given here, recorded.
     fn counted(
         &self,
         mut response: Response<Body>,
@@ -215,7 +215,7 @@ impl<S: Enter> Active<S> {
         trace: Option<Trace>,
     ) -> Response<Body> {
         let (status, took) = (response.status(), begun.elapsed());
-        self.ledger.answered(&Answered { route, upstream: None, status, took });
+        self.responses.response(&ResponseRecord { route, upstream: None, status, took });
         if let Some(trace) = trace {
             trace.stay_with(&mut response);
         }
@@ -235,7 +235,7 @@ async fn decide<S: Enter>(
     request: &Request<RequestBody>,
     client: &ClientInfo,
 ) -> Result<Verdict<S::Permit>, Undecided> {
-    let edition = &active.edition;
+    let program = active.program();
     let uri = request.uri();
     let seen = tollgate_rules::Request {
         method: request.method().as_str(),
@@ -244,31 +244,25 @@ async fn decide<S: Enter>(
         host: host(request),
         headers: request.headers(),
         ip: client.client_ip,
-        at: if edition.program().asks_time() { now() } else { 0 },
+        at: if program.asks_time() { now() } else { 0 },
     };
-    let found = edition.program().find(&seen);
+    let found = program.find(&seen);
     if let Some(invalid) = found.invalid() {
         return Err(Undecided::Invalid(invalid.clone()));
     }
     let route = found.route().ok_or(Undecided::NoRoute)?;
     let body = if request.body().is_end_stream() || has_length(request.headers()) {
-        enforce::Body::Known
+        decision::Body::Known
     } else {
-        enforce::Body::Open
+        decision::Body::Open
     };
-    let ruling = edition.rule(&found, body).await;
-    active.ledger.ruled(&Ruled {
-        found: &found,
-        outcome: &ruling.outcome,
-        stands: &ruling.stands,
-        shadows: &ruling.shadows,
-    });
+    let decision = active.session.decide_request(&found, body).await;
     let path = uri.path_and_query().and_then(|sent| match found.forwarded(sent.as_str()) {
         Cow::Borrowed(same) if same.len() == sent.as_str().len() => None,
         other => Some(other.into_owned()),
     });
-    let bandwidth = active.slowest(&found);
-    Ok(Verdict { ruling, route, path, bandwidth })
+    let bandwidth = active.slowest(&found, &decision.outcome);
+    Ok(Verdict { decision, route, path, bandwidth })
 }
 
 /// Takes out headers that servers may take for those that rules depend on, and keeps the body's trailers from adding any.

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 use tollgate::Enter;
-use tollgate_rules::{RouteId, enforce::Why, model::Excess};
+use tollgate_rules::{RouteId, decision::Why, model::Excess};
 
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
@@ -128,11 +128,11 @@ impl Trace {
 
     /// The rules have spoken.
     pub(super) fn ruled<S: Enter>(&mut self, active: &Active<S>, route: RouteId, outcome: &Outcome) {
-        let program = active.edition.program();
+        let program = active.program();
         let span = &mut self.0.span;
         span.route = Some(program.route(route).name.clone());
         span.decision = Some(match outcome {
-            Outcome::Pass { .. } if !program.file().enabled => "skip",
+            Outcome::Skipped => "skip",
             Outcome::Pass { waited } if waited.is_zero() => "allow",
             Outcome::Pass { waited } => {
                 span.waited = *waited;

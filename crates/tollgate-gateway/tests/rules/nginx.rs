@@ -6,18 +6,15 @@
 //! outcome is exact. nginx goes by the clock of the machine, which does not always play a schedule in time when it is busy:
 //! only nginx's play is repeated. Arrivals stand half a step from where the answer changes.
 
-use crate::{
-    stage::{Stage, file},
-    stepped::play_ours,
-};
+use crate::{stage::Stage, stepped::play_ours};
 use std::{
     sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
 use testkit::{Arrival, Arrivals, Canned, Fate, Logged, Nginx, Seen, Upstream};
-use tollgate::{Clock, MemoryStore, Time};
-use tollgate_gateway::{Answered, Ledger, Ruled};
+use tollgate::{Bounds, Clock, ManualClock, MemoryStore, Time};
+use tollgate_rules::decision::{Recorder, RequestRecord};
 
 /// Steps are 200 ms.
 const TOLERANCE: Duration = Duration::from_millis(90);
@@ -221,13 +218,11 @@ fn a_status_of_ones_own() {
 #[derive(Default)]
 struct Shadows(Mutex<Vec<bool>>);
 
-impl Ledger for Shadows {
-    fn ruled(&self, ruled: &Ruled<'_>) {
-        let refused = ruled.shadows.iter().map(|shadow| shadow.refused_by.is_some());
+impl Recorder for Shadows {
+    fn request(&self, record: &RequestRecord<'_>) {
+        let refused = record.shadows.iter().map(|shadow| shadow.refused_by.is_some());
         self.0.lock().expect("nobody panics").extend(refused);
     }
-
-    fn answered(&self, _: &Answered) {}
 }
 
 /// Everybody passes at once, what would pass is counted, and what would be refused is not.
@@ -237,10 +232,10 @@ fn a_dry_run_is_a_shadow() {
     let schedule = Arrivals::at_ms([0, 0, 0, 0, 0, 300, 300, 1_100]);
     let expected = [false, false, false, true, true, false, true, false];
 
-    let (stage, clock) = Stage::still(&rules);
-    let prepared = stage.gateway.prepare(&file(&stage.up, &stage.spare, &rules)).expect("upstreams");
-    let shadows = Arc::new(Shadows::default());
-    stage.gateway.adopt(stage.enforcer.edition(), prepared, shadows.clone());
+    let (clock, shadows) = (ManualClock::new(), Arc::new(Shadows::default()));
+    let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
+    let (most, up) = (std::num::NonZeroUsize::MAX, Upstream::by_query());
+    let stage = Stage::recorded(store, &rules, most, up, shadows.clone());
     for arrival in schedule.iter() {
         clock.advance(arrival.due() - (clock.now() - Time::ZERO));
         assert_eq!(stage.ask(arrival.clone().at_once()).status(), 200);

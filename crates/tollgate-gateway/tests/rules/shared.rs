@@ -88,7 +88,7 @@ fn a_limit_is_the_same_through_changes_of_the_file() {
     stage.reload(&rules(5, ", max_keys: 20"));
     assert_eq!(stage.times(2, &get("/")), [200, 200]);
     // It goes and comes back while somebody is still held by the rules that had it.
-    let held = stage.enforcer.edition();
+    let held = stage.decisions.rules();
     stage.reload("routes: [ { name: all, upstream: up } ]");
     stage.reload(&rules(6, ""));
     assert_eq!(stage.times(3, &get("/")), [200, 200, 429]);
@@ -230,7 +230,7 @@ fn an_outage_is_dealt_with_as_each_rule_says() {
         assert!(going.slowest < TIMEOUT + Duration::from_secs(1), "{:?}", going.slowest);
         redis.restart();
         // More and more go to Redis again, and in the end all.
-        let state = || stage.enforcer.store().health().state;
+        let state = || stage.decisions.store().health().state;
         eventually("recovery", || (state() == HealthState::Healthy).then_some(()));
         load.goes_on(1);
         load.take();

@@ -3,8 +3,12 @@
 use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
 use testkit::{Arrival, Arrivals, Canned, Seen, Upstream, eventually};
 use tollgate::{Bounds, Charge, Enter, Key, ManualClock, MemoryStore};
-use tollgate_gateway::{Gateway, NoLedger, Prepared, Server, Settings};
-use tollgate_rules::{Enforcer, RuleFile, parse_rules};
+use tollgate_gateway::{Gateway, NoResponseRecorder, Prepared, Server, Settings};
+use tollgate_rules::{
+    DecisionService, RuleFile,
+    decision::{Api, NoRecorder, Recorder},
+    parse_rules,
+};
 
 /// A store in memory, whose clock moves when told to.
 pub(crate) type Still = MemoryStore<ManualClock>;
@@ -14,7 +18,7 @@ pub(crate) struct Stage<S: Enter + 'static = Still> {
     // First, so that nobody asks who is gone.
     pub(crate) server: Server,
     pub(crate) gateway: Gateway<S>,
-    pub(crate) enforcer: Arc<Enforcer<S>>,
+    pub(crate) decisions: DecisionService<S>,
     /// Does what the query asks for.
     pub(crate) up: Arc<Upstream>,
     /// Answers `spare`.
@@ -59,16 +63,29 @@ impl<S: Enter + 'static> Stage<S> {
     }
 
     pub(crate) fn with(store: Arc<S>, rules: &str, max_in_flight: NonZeroUsize, up: Upstream) -> Self {
+        Self::recorded(store, rules, max_in_flight, up, Arc::new(NoRecorder))
+    }
+
+    /// The same, and decisions are recorded.
+    pub(crate) fn recorded(
+        store: Arc<S>,
+        rules: &str,
+        max_in_flight: NonZeroUsize,
+        up: Upstream,
+        recorder: Arc<dyn Recorder>,
+    ) -> Self {
         let spare = Upstream::start(|_| Canned::text("spare\n"));
         let file = file(&up, &spare, rules);
         let prepared = Prepared::first(&file).expect("good upstreams");
-        let enforcer = Arc::new(Enforcer::new(store, file).expect("limits that the store can keep"));
-        let gateway = Gateway::new(enforcer.edition(), prepared, Arc::new(NoLedger), max_in_flight);
+        let decisions = DecisionService::recorded(store, file, move |_| Arc::clone(&recorder))
+            .expect("limits that the store can keep");
+        let session = decisions.session(Api::Gateway);
+        let gateway = Gateway::new(session, prepared, Arc::new(NoResponseRecorder), max_in_flight);
         let mut settings = Settings::default();
         settings.workers = 2;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = Server::start(listener, settings, gateway.clone()).expect("a server");
-        Self { server, gateway, enforcer, up: Arc::new(up), spare: Arc::new(spare) }
+        Self { server, gateway, decisions, up: Arc::new(up), spare: Arc::new(spare) }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -79,8 +96,8 @@ impl<S: Enter + 'static> Stage<S> {
     pub(crate) fn reload(&self, rules: &str) {
         let file = file(&self.up, &self.spare, rules);
         let prepared = self.gateway.prepare(&file).expect("good upstreams");
-        self.enforcer.reload(file).expect("limits that the store can keep");
-        self.gateway.adopt(self.enforcer.edition(), prepared, Arc::new(NoLedger));
+        self.decisions.reload(file).expect("limits that the store can keep");
+        self.gateway.adopt(self.decisions.session(Api::Gateway), prepared, Arc::new(NoResponseRecorder));
     }
 
     /// Asks once.
@@ -125,10 +142,10 @@ impl<S: Enter + 'static> Stage<S> {
 impl<C: tollgate::Timer + Send + Sync + 'static> Stage<MemoryStore<C>> {
     /// What is left of a named limit for a key.
     pub(crate) fn left(&self, limit: &str, key: Key<'_>) -> u32 {
-        let edition = self.enforcer.edition();
-        let place = edition.program().file().limits.iter().position(|it| it.name == limit);
-        let handle = edition.at(place.expect("a limit"), key).clone();
-        let status = self.enforcer.store().peek(&[Charge::new(&handle, key).cost(0)]).expect("an answer");
+        let rules = self.decisions.rules();
+        let place = rules.place_of(limit);
+        let handle = rules.at(place.expect("a limit"), key).clone();
+        let status = self.decisions.store().peek(&[Charge::new(&handle, key).cost(0)]).expect("an answer");
         status.statuses()[0].remaining()
     }
 }

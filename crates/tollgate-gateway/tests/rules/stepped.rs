@@ -91,15 +91,15 @@ struct Play<'a> {
 impl Play<'_> {
     /// What the limits say of one more request like this.
     fn next(&self, arrival: &Arrival) -> Decision {
-        let edition = self.stage.enforcer.edition();
+        let rules = self.stage.decisions.rules();
         let address = arrival.source().to_string();
-        let limits = edition.program().file().limits.iter().enumerate().map(|(place, limit)| {
+        let limits = rules.program().file().limits.iter().enumerate().map(|(place, limit)| {
             let key = if limit.name == "all" { Key::All } else { Key::Text(&address) };
-            (edition.at(place, key).clone(), key)
+            (rules.at(place, key).clone(), key)
         });
         let limits: Vec<_> = limits.collect();
         let charges: Vec<_> = limits.iter().map(|(limit, key)| Charge::new(limit, *key)).collect();
-        self.stage.enforcer.store().peek(&charges).expect("an answer").decision()
+        self.stage.decisions.store().peek(&charges).expect("an answer").decision()
     }
 
     /// One more request is in the gateway, and will reach the upstream after this wait.

@@ -25,7 +25,7 @@ fn all_rules_can_be_switched_off() {
         assert_eq!((seen.header("ratelimit"), seen.header("ratelimit-policy")), (None, None));
     }
     assert_eq!(stage.left("one", Key::All), 1);
-    assert_eq!(stage.enforcer.store().keys(), 0);
+    assert_eq!(stage.decisions.store().keys(), 0);
     stage.reload(LIMITED);
     assert_eq!((stage.get("/").status(), stage.get("/").status()), (200, 429));
     stage.reload(&format!("enabled: false\n{LIMITED}"));

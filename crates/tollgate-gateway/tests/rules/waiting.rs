@@ -25,9 +25,9 @@ fn play(stage: &Stage, arrivals: impl IntoIterator<Item = Arrival>) -> JoinHandl
 
 /// When one more would pass, by the state of the bucket.
 fn next(stage: &Stage) -> Decision {
-    let edition = stage.enforcer.edition();
-    let limit = edition.at(0, Key::All).clone();
-    stage.enforcer.store().peek(&[Charge::new(&limit, Key::All)]).expect("an answer").decision()
+    let rules = stage.decisions.rules();
+    let limit = rules.at(0, Key::All).clone();
+    stage.decisions.store().peek(&[Charge::new(&limit, Key::All)]).expect("an answer").decision()
 }
 
 fn held_in_order(rules: &str) -> (Stage, ManualClock) {

@@ -4,8 +4,8 @@
 mod agreement;
 mod build;
 mod conditions;
+mod decision;
 mod domains;
-mod enforce;
 mod example;
 mod examples;
 mod explaining;
@@ -19,6 +19,7 @@ mod pieces;
 mod robust;
 mod schema;
 mod secrets;
+mod session;
 mod spellings;
 mod switches;
 mod yaml;

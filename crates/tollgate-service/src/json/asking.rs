@@ -1,4 +1,4 @@
-//! Questions put to the desk: check, peek, refund, reset.
+//! Charges put to the decision service: check, peek, refund, reset.
 
 use super::{
     Json,
@@ -8,32 +8,34 @@ use super::{
     name::put_charge,
     reply::{Problem, Reply},
 };
-use crate::{AskError, DoorName, Question, Sitting, Which};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::StatusCode;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate::{Enter, Key, Limit, Store, StoreError};
-use tollgate_rules::Mistake;
+use tollgate_rules::{
+    Mistake,
+    decision::{ChargeRequest, DecisionError, LimitRef, Session},
+};
 
 /// What is asked, with the limits found and the keys at hand.
 pub(super) struct Prepared<'q, 'a, S: Store> {
     pub(super) asked: &'q Asked<'a>,
-    limits: SmallVec<[Which<S>; 1]>,
+    limits: SmallVec<[LimitRef<S>; 1]>,
     keys: SmallVec<[SmallVec<[Option<&'q str>; 4]>; 1]>,
 }
 
 impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
-    pub(super) fn new(sitting: &Sitting<'_, S>, asked: &'q Asked<'a>) -> Result<Self, Reply>
+    pub(super) fn new(session: &Session<S>, asked: &'q Asked<'a>) -> Result<Self, Reply>
     where
         S: 'static,
     {
         let mut limits = SmallVec::new();
         for (place, charge) in asked.charges.iter().enumerate() {
             let found = match &charge.limit {
-                LimitText::Name(name) => sitting.named(&**name),
-                LimitText::Defined(text) => sitting.defined(text),
+                LimitText::Name(name) => session.named(&**name),
+                LimitText::Defined(text) => session.defined(text),
             };
             limits.push(found.map_err(|error| unfound(asked, place, &error))?);
         }
@@ -46,24 +48,24 @@ impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
         Ok(Self { asked, limits, keys })
     }
 
-    pub(super) fn questions(&self) -> SmallVec<[Question<'_, S>; 1]> {
+    pub(super) fn questions(&self) -> SmallVec<[ChargeRequest<'_, S>; 1]> {
         let mut questions = SmallVec::with_capacity(self.limits.len());
         for ((limit, key), charge) in self.limits.iter().zip(&self.keys).zip(&self.asked.charges) {
             let key = Key::List(key);
-            questions.push(Question { limit, key, cost: charge.cost, up_to: self.asked.up_to });
+            questions.push(ChargeRequest { limit, key, cost: charge.cost, up_to: self.asked.up_to });
         }
         questions
     }
 
     /// The limit of a charge, with the numbers that hold for its key.
-    pub(super) fn limit<'s>(&'s self, sitting: &'s Sitting<'_, S>, place: usize) -> &'s Limit {
-        sitting.limit_for(&self.limits[place], Key::List(&self.keys[place]))
+    pub(super) fn limit<'s>(&'s self, session: &'s Session<S>, place: usize) -> &'s Limit {
+        session.limit_for(&self.limits[place], Key::List(&self.keys[place]))
     }
 
     /// Refuses slots, which somebody would have to give back.
-    pub(super) fn holds_nothing(self, sitting: &Sitting<'_, S>) -> Result<Self, Reply> {
+    pub(super) fn holds_nothing(self, session: &Session<S>) -> Result<Self, Reply> {
         let slots =
-            self.limits.iter().position(|which| matches!(sitting.limit(which), Limit::Concurrency(_)));
+            self.limits.iter().position(|which| matches!(session.limit(which), Limit::Concurrency(_)));
         match slots {
             None => Ok(self),
             Some(place) => {
@@ -76,13 +78,13 @@ impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
 }
 
 /// There is no such limit.
-fn unfound(asked: &Asked<'_>, place: usize, error: &AskError) -> Reply {
+fn unfound(asked: &Asked<'_>, place: usize, error: &DecisionError) -> Reply {
     match error {
-        AskError::UnknownLimit { .. } => {
+        DecisionError::UnknownLimit { .. } => {
             let message = format!("{error} (GET /v1/limits lists them)");
             asked.mistake(place, "limit", message).reply(StatusCode::NOT_FOUND)
         }
-        AskError::Definition(mistakes) => {
+        DecisionError::Definition(mistakes) => {
             let told = |it: &Mistake| match it.path() {
                 "" => it.message().to_owned(),
                 path => format!("{path}: {}", it.message()),
@@ -90,10 +92,10 @@ fn unfound(asked: &Asked<'_>, place: usize, error: &AskError) -> Reply {
             let each: Vec<_> = mistakes.iter().map(told).collect();
             asked.mistake(place, "limit", each.join("; ")).reply(StatusCode::BAD_REQUEST)
         }
-        AskError::Store(StoreError::Unsupported { setting, problem }) => {
+        DecisionError::Store(StoreError::Unsupported { setting, problem }) => {
             asked.mistake(place, "limit", format!("{setting} {problem}")).reply(StatusCode::BAD_REQUEST)
         }
-        AskError::Bandwidth => {
+        DecisionError::Bandwidth => {
             asked.mistake(place, "limit", error.to_string()).reply(StatusCode::BAD_REQUEST)
         }
         other => unanswered(other),
@@ -101,10 +103,10 @@ fn unfound(asked: &Asked<'_>, place: usize, error: &AskError) -> Reply {
 }
 
 /// Nobody could decide.
-pub(super) fn unanswered(error: &AskError) -> Reply {
+pub(super) fn unanswered(error: &DecisionError) -> Reply {
     let detail = match error {
-        AskError::TooManyDefinitions => return Problem::capacity(&error.to_string()).reply(),
-        AskError::Store(StoreError::Unanswered { .. }) => format!("{error}; it may have been charged"),
+        DecisionError::TooManyDefinitions => return Problem::capacity(&error.to_string()).reply(),
+        DecisionError::Store(StoreError::Unanswered { .. }) => format!("{error}; it may have been charged"),
         _ => format!("{error}; nothing was charged"),
     };
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, &detail).retry_after(1).reply()
@@ -135,20 +137,20 @@ impl<S: Enter + 'static> Json<S> {
     }
 
     async fn decide(&self, body: &Body<'_>, form: Form) -> Reply {
-        let sitting = self.desk.sit();
+        let session = self.session();
         // A mistake in one is found before another is charged.
         let mut prepared: SmallVec<[Prepared<'_, '_, S>; 1]> = SmallVec::with_capacity(body.questions.len());
         for asked in &body.questions {
-            let found = Prepared::new(&sitting, asked);
-            match found.and_then(|it| if form == Form::Check { it.holds_nothing(&sitting) } else { Ok(it) }) {
+            let found = Prepared::new(&session, asked);
+            match found.and_then(|it| if form == Form::Check { it.holds_nothing(&session) } else { Ok(it) }) {
                 Ok(it) => prepared.push(it),
                 Err(reply) => return reply,
             }
         }
         if let ([one], false) = (&prepared[..], body.is_batch) {
-            return self.ask(&sitting, one, form).await;
+            return self.ask(&session, one, form).await;
         }
-        let replies = join_all(prepared.iter().map(|one| self.ask(&sitting, one, form))).await;
+        let replies = join_all(prepared.iter().map(|one| self.ask(&session, one, form))).await;
         let mut out = String::from(r#"{"answers":["#);
         for (index, reply) in replies.iter().enumerate() {
             let is_answer = matches!(reply.status, StatusCode::OK | StatusCode::TOO_MANY_REQUESTS);
@@ -162,9 +164,9 @@ impl<S: Enter + 'static> Json<S> {
         Reply::json(StatusCode::OK, out)
     }
 
-    async fn ask(&self, sitting: &Sitting<'_, S>, prepared: &Prepared<'_, '_, S>, form: Form) -> Reply {
+    async fn ask(&self, session: &Session<S>, prepared: &Prepared<'_, '_, S>, form: Form) -> Reply {
         let asked = prepared.asked;
-        let Some(id) = &asked.id else { return ask_now(sitting, prepared, form).await };
+        let Some(id) = &asked.id else { return ask_now(session, prepared, form).await };
         match self.known.turn(id, print(asked)).await {
             Turn::Told(reply) => reply,
             Turn::Taken => {
@@ -174,7 +176,7 @@ impl<S: Enter + 'static> Json<S> {
                 Problem::new(StatusCode::CONFLICT, &detail).field("id").reply()
             }
             Turn::Ask(ticket) => {
-                let reply = ask_now(sitting, prepared, form).await;
+                let reply = ask_now(session, prepared, form).await;
                 ticket.tell(&reply, reply.status == StatusCode::OK);
                 reply
             }
@@ -187,16 +189,16 @@ impl<S: Enter + 'static> Json<S> {
             Ok(parsed) => parsed,
             Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
         };
-        let sitting = self.desk.sit();
-        let prepared = match Prepared::new(&sitting, &parsed.questions[0]) {
+        let session = self.session();
+        let prepared = match Prepared::new(&session, &parsed.questions[0]) {
             Ok(prepared) => prepared,
             Err(reply) => return reply,
         };
         let questions = prepared.questions();
-        let Question { limit, key, cost, .. } = questions[0];
+        let ChargeRequest { limit, key, cost, .. } = questions[0];
         let done = match form {
-            Form::Refund => sitting.refund(limit, key, cost).await,
-            _ => sitting.reset(limit, key).await,
+            Form::Refund => session.refund(limit, key, cost).await,
+            _ => session.reset(limit, key).await,
         };
         match done {
             Ok(()) => Reply::json(StatusCode::NO_CONTENT, Bytes::new()),
@@ -205,11 +207,11 @@ impl<S: Enter + 'static> Json<S> {
     }
 }
 
-async fn ask_now<S: Store>(sitting: &Sitting<'_, S>, prepared: &Prepared<'_, '_, S>, form: Form) -> Reply {
+async fn ask_now<S: Store>(session: &Session<S>, prepared: &Prepared<'_, '_, S>, form: Form) -> Reply {
     let questions = prepared.questions();
     let decided = match form {
-        Form::Check => sitting.check(DoorName::Http, &questions).await,
-        _ => sitting.peek(&questions).await,
+        Form::Check => session.check(&questions).await,
+        _ => session.peek(&questions).await,
     };
     match decided {
         Ok(status) => Answer::new(&status, prepared.asked.is_set).reply(),

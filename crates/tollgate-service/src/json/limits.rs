@@ -4,15 +4,14 @@ use super::{
     answer::millis,
     reply::{Members, Reply},
 };
-use crate::Sitting;
 use http::StatusCode;
 use serde_json::json;
 use tollgate::{Limit, Numbers, Store, WindowNumbers};
-use tollgate_rules::model::NamedLimit;
+use tollgate_rules::{decision::RuleSnapshot, model::NamedLimit};
 
 /// The limits of the rule file, with their numbers.
-pub(super) fn list<S: Store>(sitting: &Sitting<'_, S>) -> Reply {
-    let limits = &sitting.edition().program().file().limits;
+pub(super) fn list<S: Store>(rules: &RuleSnapshot<S>) -> Reply {
+    let limits = &rules.program().file().limits;
     let limits: Vec<String> = limits.iter().map(|named| told(named).to_json()).collect();
     Reply::json(StatusCode::OK, format!(r#"{{"limits":[{}]}}"#, limits.join(",")))
 }

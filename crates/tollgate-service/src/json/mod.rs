@@ -15,7 +15,7 @@
 //!
 //! - `connection.rs` speaks HTTP, `patience.rs` says how long a silent client is put up with, `routes.rs` which path is what;
 //! - `node.rs`, `asked.rs`, `mistake.rs` read a body, and say what is wrong with it and where;
-//! - `asking.rs`, `permits.rs` ask at the desk; `known.rs` remembers those that have an `id`; `name.rs` is what permits are called;
+//! - `asking.rs`, `permits.rs` ask the decision service; `known.rs` remembers those that have an `id`; `name.rs` is what permits are called;
 //! - `answer.rs`, `reply.rs` write what goes back; `limits.rs`, `openapi.rs` tell what can be asked.
 
 mod answer;
@@ -38,15 +38,18 @@ pub(crate) use node::Node;
 pub use openapi::openapi;
 pub use settings::JsonSettings;
 
-use crate::Desk;
 use known::Known;
 use std::{fmt, net::SocketAddr, num::NonZeroUsize, sync::Arc};
 use tollgate::Enter;
 use tollgate_net::{Ceiling, Door, Guard, Stream};
+use tollgate_rules::{
+    DecisionService,
+    decision::{Api, Session},
+};
 
 /// The door for questions in JSON.
 pub struct Json<S: Enter> {
-    desk: Desk<S>,
+    decisions: DecisionService<S>,
     settings: JsonSettings,
     in_flight: Ceiling,
     /// Those who wait for their turn, so that they leave room for those who do not.
@@ -55,17 +58,22 @@ pub struct Json<S: Enter> {
 }
 
 impl<S: Enter + 'static> Json<S> {
-    /// A door to this desk.
+    /// A door that asks this service.
     #[must_use]
-    pub fn new(desk: Desk<S>, settings: JsonSettings) -> Self {
+    pub fn new(decisions: DecisionService<S>, settings: JsonSettings) -> Self {
         let half = NonZeroUsize::new(settings.max_in_flight.get() / 2).unwrap_or(NonZeroUsize::MIN);
         Self {
-            desk,
+            decisions,
             in_flight: Ceiling::new(settings.max_in_flight),
             waiting: Ceiling::new(half),
             known: Known::new(settings.remember, settings.remembered_bytes),
             settings,
         }
+    }
+
+    /// Decides for one request.
+    fn session(&self) -> Session<S> {
+        self.decisions.session(Api::Http)
     }
 
     /// How many requests are not answered yet, for whoever counts.

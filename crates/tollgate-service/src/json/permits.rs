@@ -9,11 +9,11 @@ use super::{
     name::{self, PermitName},
     reply::{Problem, Reply},
 };
-use crate::{AskError, DoorName, Sitting};
 use bytes::Bytes;
 use http::StatusCode;
 use std::{num::NonZeroU64, time::Duration};
-use tollgate::{Enter, Entered, Held, Limit, PermitId, SetStatus};
+use tollgate::{Enter, Held, Limit, PermitId, SetStatus};
+use tollgate_rules::decision::{DecisionError, Session, SetDecision};
 
 impl<S: Enter + 'static> Json<S> {
     /// `POST /v1/wait`: answered when its turn has come. Who leaves before gives the turn back.
@@ -22,11 +22,11 @@ impl<S: Enter + 'static> Json<S> {
             Ok(parsed) => parsed,
             Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
         };
-        let sitting = self.desk.sit();
+        let session = self.session();
         let prepared =
-            Prepared::new(&sitting, &parsed.questions[0]).and_then(|it| it.holds_nothing(&sitting));
+            Prepared::new(&session, &parsed.questions[0]).and_then(|it| it.holds_nothing(&session));
         match prepared {
-            Ok(prepared) => match self.enter(&sitting, &prepared, visit).await {
+            Ok(prepared) => match self.enter(&session, &prepared, visit).await {
                 Ok(In { status, waited, .. }) => {
                     Answer::new(&status, prepared.asked.is_set).waited(Some(waited)).reply()
                 }
@@ -42,20 +42,15 @@ impl<S: Enter + 'static> Json<S> {
             Ok(parsed) => parsed,
             Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
         };
-        let sitting = self.desk.sit();
-        match self.hold(&sitting, &parsed.questions[0], visit).await {
+        let session = self.session();
+        match self.hold(&session, &parsed.questions[0], visit).await {
             Ok(reply) | Err(reply) => reply,
         }
     }
 
-    async fn hold(
-        &self,
-        sitting: &Sitting<'_, S>,
-        asked: &Asked<'_>,
-        visit: &Visit<S>,
-    ) -> Result<Reply, Reply> {
-        let prepared = Prepared::new(sitting, asked)?;
-        let (held, expires_in) = holding(sitting, &prepared).ok_or_else(|| {
+    async fn hold(&self, session: &Session<S>, asked: &Asked<'_>, visit: &Visit<S>) -> Result<Reply, Reply> {
+        let prepared = Prepared::new(session, asked)?;
+        let (held, expires_in) = holding(session, &prepared).ok_or_else(|| {
             let message = "is no concurrency limit: there is nothing to hold; ask POST /v1/check";
             asked.mistake(0, "limit", message).reply(StatusCode::BAD_REQUEST)
         })?;
@@ -66,7 +61,7 @@ impl<S: Enter + 'static> Json<S> {
                 format!("is too long: a permit's name has room for some {} bytes", name::LONGEST / 2);
             return Err(asked.mistake(0, "key", message).reply(StatusCode::BAD_REQUEST));
         }
-        let In { status, waited, permit } = self.enter(sitting, &prepared, visit).await?;
+        let In { status, waited, permit } = self.enter(session, &prepared, visit).await?;
         let name = name::written(permit, held.iter().copied()).unwrap_or_default();
         let waited = asked.up_to.map(|_| waited);
         Ok(Answer::new(&status, asked.is_set).waited(waited).permit(&name, expires_in).reply())
@@ -74,7 +69,7 @@ impl<S: Enter + 'static> Json<S> {
 
     async fn enter(
         &self,
-        sitting: &Sitting<'_, S>,
+        session: &Session<S>,
         prepared: &Prepared<'_, '_, S>,
         visit: &Visit<S>,
     ) -> Result<In, Reply> {
@@ -88,41 +83,31 @@ impl<S: Enter + 'static> Json<S> {
         };
         let entered = tokio::select! {
             biased;
-            entered = sitting.enter(DoorName::Http, &questions) => entered,
+            entered = session.enter(&questions) => entered,
             // Its turn is given back; another node may have one.
             () = visit.guard.closing() => {
                 return Err(Problem::capacity("this node is shutting down; ask another").reply());
             }
         };
-        match entered.map_err(|error| unanswered(&error))? {
-            Some(Entered::In(permit)) => Ok(In {
-                status: SetStatus::new(permit.statuses().to_vec(), None),
-                waited: permit.waited(),
-                permit: permit.keep(),
-            }),
-            Some(Entered::Refused(refused)) => {
-                Err(Answer::new(&refused.status(), prepared.asked.is_set).reply())
-            }
-            // Rules are switched off: everything passes, and nothing is held.
-            None => {
-                let status = sitting.peek(&questions).await.map_err(|error| unanswered(&error))?;
-                Ok(In { status, waited: Duration::ZERO, permit: None })
-            }
+        let SetDecision { status, waited, permit } = entered.map_err(|error| unanswered(&error))?;
+        if status.is_deny() {
+            return Err(Answer::new(&status, prepared.asked.is_set).reply());
         }
+        Ok(In { status, waited, permit: permit.and_then(Held::keep) })
     }
 
     /// `PUT /v1/permits/{name}`: holds on for another while.
     pub(super) async fn renew(&self, name: &str) -> Reply {
-        let renewed = self.with_permit(name, async |sitting, prepared, permit| {
+        let renewed = self.with_permit(name, async |session, prepared, permit| {
             let questions = prepared.questions();
             if let Some(permit) = permit
-                && !sitting.renew(&questions, permit).await?
+                && !session.renew(&questions, permit).await?
             {
                 // Some of it may be held still, and is of no use to anybody.
-                sitting.leave(&questions, permit).await?;
+                session.leave(&questions, permit).await?;
                 return Ok(gone("the permit was not renewed in time, and is lost"));
             }
-            let Some((_, expires_in)) = holding(sitting, prepared) else {
+            let Some((_, expires_in)) = holding(session, prepared) else {
                 return Ok(gone("the limit has no slots any more"));
             };
             let expires_in = millis(expires_in);
@@ -134,9 +119,9 @@ impl<S: Enter + 'static> Json<S> {
 
     /// `DELETE /v1/permits/{name}`: gives back.
     pub(super) async fn leave(&self, name: &str) -> Reply {
-        let left = self.with_permit(name, async |sitting, prepared, permit| {
+        let left = self.with_permit(name, async |session, prepared, permit| {
             let back = match permit {
-                Some(permit) => sitting.leave(&prepared.questions(), permit).await?,
+                Some(permit) => session.leave(&prepared.questions(), permit).await?,
                 None => 1,
             };
             Ok(match back {
@@ -150,7 +135,11 @@ impl<S: Enter + 'static> Json<S> {
     async fn with_permit(
         &self,
         name: &str,
-        work: impl AsyncFnOnce(&Sitting<'_, S>, &Prepared<'_, '_, S>, Option<PermitId>) -> Result<Reply, AskError>,
+        work: impl AsyncFnOnce(
+            &Session<S>,
+            &Prepared<'_, '_, S>,
+            Option<PermitId>,
+        ) -> Result<Reply, DecisionError>,
     ) -> Reply {
         let Some(PermitName { permit, charges }) = PermitName::read(name) else {
             return Problem::new(
@@ -159,11 +148,11 @@ impl<S: Enter + 'static> Json<S> {
             )
             .reply();
         };
-        let sitting = self.desk.sit();
+        let session = self.session();
         let asked = Asked::of(charges);
-        match Prepared::new(&sitting, &asked) {
+        match Prepared::new(&session, &asked) {
             Ok(prepared) => {
-                work(&sitting, &prepared, permit).await.unwrap_or_else(|error| unanswered(&error))
+                work(&session, &prepared, permit).await.unwrap_or_else(|error| unanswered(&error))
             }
             Err(reply) if reply.status == StatusCode::NOT_FOUND => {
                 gone("the limit is not in the rules any more, and nothing is held under it")
@@ -182,13 +171,13 @@ struct In {
 
 /// The charges that hold slots, and how long they do without a renewal. `None` where none does.
 fn holding<'q, 'a, S: Enter>(
-    sitting: &Sitting<'_, S>,
+    session: &Session<S>,
     prepared: &Prepared<'q, 'a, S>,
 ) -> Option<(Vec<&'q ChargeText<'a>>, Duration)> {
     let mut held = Vec::new();
     let mut shortest: Option<Duration> = None;
     for (place, charge) in prepared.asked.charges.iter().enumerate() {
-        if let Limit::Concurrency(slots) = prepared.limit(sitting, place) {
+        if let Limit::Concurrency(slots) = prepared.limit(session, place) {
             held.push(charge);
             shortest = Some(shortest.map_or(slots.max_hold(), |known| known.min(slots.max_hold())));
         }

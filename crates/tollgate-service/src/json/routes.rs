@@ -88,7 +88,7 @@ async fn reply<S: Enter + 'static>(
         "/v1/reset" => Form::Reset,
         "/v1/wait" => Form::Wait,
         "/v1/permits" => Form::Permits,
-        "/v1/limits" => return only(&head.method, READ).map(|()| limits::list(&door.desk.sit())),
+        "/v1/limits" => return only(&head.method, READ).map(|()| limits::list(&door.decisions.rules())),
         _ => {
             let name = path.strip_prefix("/v1/permits/").ok_or_else(|| no_such_path(path))?;
             only(&head.method, "PUT, DELETE")?;

@@ -7,28 +7,31 @@ use super::{
     reply::{Reply, echoed},
     session::Session,
 };
-use crate::{AskError, Desk, Sitting};
 use tollgate::{Cells, Enter};
+use tollgate_rules::{
+    DecisionService,
+    decision::{self, Api, DecisionError},
+};
 
-/// A seat at the desk, taken when it is first needed.
-pub(super) struct Seat<'s, 'd, S: Enter> {
-    pub(super) desk: &'d Desk<S>,
-    pub(super) seat: &'s mut Option<Sitting<'d, S>>,
+/// A decision session for the requests of one round, opened when it is first needed.
+pub(super) struct LazySession<'s, S: Enter> {
+    decisions: &'s DecisionService<S>,
+    session: &'s mut Option<decision::Session<S>>,
 }
 
-impl<'d, S: Enter> Seat<'_, 'd, S> {
-    pub(super) fn take(&mut self) -> &Sitting<'d, S> {
-        self.seat.get_or_insert_with(|| self.desk.sit())
+impl<S: Enter> LazySession<'_, S> {
+    pub(super) fn open(&mut self) -> &decision::Session<S> {
+        self.session.get_or_insert_with(|| self.decisions.session(Api::Resp))
     }
 }
 
 impl<S: Enter + Cells> Resp<S> {
     /// Answers one request.
-    pub(super) async fn answer<'d>(
-        &'d self,
+    pub(super) async fn answer(
+        &self,
         request: &Request<'_>,
         session: &mut Session,
-        seat: &mut Option<Sitting<'d, S>>,
+        decision: &mut Option<decision::Session<S>>,
         output: &mut Vec<u8>,
     ) {
         let mut reply = Reply::new(output, session.protocol);
@@ -44,12 +47,15 @@ impl<S: Enter + Cells> Resp<S> {
         if !spec.takes(request.len()) {
             return spec.wrong_number(&mut reply);
         }
-        let mut seat = Seat { desk: &self.desk, seat };
+        let mut lazy = LazySession { decisions: &self.decisions, session: decision };
         match spec.verb {
-            Verb::Throttle => super::cells::throttle(request, &mut seat, &mut reply).await,
-            Verb::Gcra => super::cells::gcra(request, &mut seat, &mut reply).await,
-            Verb::Del | Verb::Exists | Verb::Ttl | Verb::Pttl | Verb::Get => {
-                super::cells::look(spec.verb, request, &mut seat, &mut reply).await;
+            Verb::Throttle => super::cells::throttle(request, &mut lazy, &mut reply).await,
+            Verb::Gcra => super::cells::gcra(request, &mut lazy, &mut reply).await,
+            Verb::Del | Verb::Exists => {
+                super::cells::count(spec.verb, request, &mut lazy, &mut reply).await;
+            }
+            Verb::Ttl | Verb::Pttl | Verb::Get => {
+                super::cells::owing(spec.verb, request, &mut lazy, &mut reply).await;
             }
             Verb::Check
             | Verb::Peek
@@ -57,7 +63,7 @@ impl<S: Enter + Cells> Resp<S> {
             | Verb::Reset
             | Verb::Enter
             | Verb::Renew
-            | Verb::Leave => super::limits::answer(spec, request, &mut seat, &mut reply).await,
+            | Verb::Leave => super::limits::answer(spec, request, &mut lazy, &mut reply).await,
             Verb::Command => super::described::commands(request, &mut reply),
             Verb::Info => super::described::info(request, session, &mut reply),
             _ => self.talk(spec.verb, request, session, output),
@@ -92,9 +98,9 @@ impl Spec {
 }
 
 /// Why there is no answer.
-pub(super) fn failed(reply: &mut Reply<'_>, error: &AskError) {
+pub(super) fn failed(reply: &mut Reply<'_>, error: &DecisionError) {
     let hint = match error {
-        AskError::UnknownLimit { nearest: None, .. } => {
+        DecisionError::UnknownLimit { nearest: None, .. } => {
             "; those there are stand in the rule file at `limits`"
         }
         _ => "",

@@ -1,12 +1,11 @@
 //! `CL.THROTTLE` and its kin, on cells.
 
 use super::{
-    answer::{Seat, failed},
+    answer::{LazySession, failed},
     command::Verb,
     parse::Request,
     reply::{Reply, echoed},
 };
-use crate::DoorName;
 use std::time::Duration;
 use tollgate::{Cells, Enter, Key, Throttle, Throttled};
 
@@ -16,7 +15,7 @@ pub(super) const USAGE: &str = "Cell error: Store error: Usage: cl.throttle <key
 /// `CL.THROTTLE key max_burst count period [quantity]`
 pub(super) async fn throttle<S: Enter + Cells>(
     request: &Request<'_>,
-    seat: &mut Seat<'_, '_, S>,
+    session: &mut LazySession<'_, S>,
     reply: &mut Reply<'_>,
 ) {
     if request.len() > 6 {
@@ -38,17 +37,17 @@ pub(super) async fn throttle<S: Enter + Cells>(
     let Ok(asked) = Throttle::per(unsigned(count), Duration::from_secs(unsigned(period))) else {
         return reply.error("Cell error: Store error: Zero rates are not supported");
     };
-    ask(request, &asked.burst(burst).quantity(quantity), seat, reply).await;
+    ask(request, &asked.burst(burst).quantity(quantity), session, reply).await;
 }
 
 /// `GCRA key max_burst tokens_per_period period [TOKENS n]`
 pub(super) async fn gcra<S: Enter + Cells>(
     request: &Request<'_>,
-    seat: &mut Seat<'_, '_, S>,
+    session: &mut LazySession<'_, S>,
     reply: &mut Reply<'_>,
 ) {
     match gcra_asked(request) {
-        Ok(asked) => ask(request, &asked, seat, reply).await,
+        Ok(asked) => ask(request, &asked, session, reply).await,
         Err(why) => reply.error(why),
     }
 }
@@ -77,11 +76,11 @@ fn gcra_asked(request: &Request<'_>) -> Result<Throttle, &'static str> {
 async fn ask<S: Enter + Cells>(
     request: &Request<'_>,
     asked: &Throttle,
-    seat: &mut Seat<'_, '_, S>,
+    session: &mut LazySession<'_, S>,
     reply: &mut Reply<'_>,
 ) {
     let key = Key::Bytes(request.get(1));
-    match seat.take().throttle(DoorName::Resp, key, asked).await {
+    match session.open().throttle(key, asked).await {
         Ok(told) => tell(&told, reply),
         Err(error) => failed(reply, &error),
     }
@@ -100,30 +99,37 @@ fn tell(told: &Throttled, reply: &mut Reply<'_>) {
     );
 }
 
-/// `DEL`, `EXISTS`, `TTL`, `PTTL` and `GET`, on what `CL.THROTTLE` has charged.
-pub(super) async fn look<S: Enter + Cells>(
+/// `DEL` and `EXISTS`: how many of these keys `CL.THROTTLE` has charged.
+pub(super) async fn count<S: Enter + Cells>(
     verb: Verb,
     request: &Request<'_>,
-    seat: &mut Seat<'_, '_, S>,
+    session: &mut LazySession<'_, S>,
     reply: &mut Reply<'_>,
 ) {
-    let seat = seat.take();
+    let session = session.open();
     let mut many = 0;
     for key in request.from(1) {
         let key = Key::Bytes(key);
         let found = match verb {
-            Verb::Del => seat.forget(key).await,
-            _ => seat.owing(key).await.map(|owing| owing.is_some()),
+            Verb::Del => session.forget(key).await,
+            _ => session.owing(key).await.map(|owing| owing.is_some()),
         };
         match found {
             Ok(found) => many += i64::from(found),
             Err(error) => return failed(reply, &error),
         }
     }
-    if matches!(verb, Verb::Del | Verb::Exists) {
-        return reply.integer(many);
-    }
-    match (verb, seat.owing(Key::Bytes(request.get(1))).await) {
+    reply.integer(many);
+}
+
+/// `TTL`, `PTTL` and `GET`: until when a key owes what `CL.THROTTLE` has charged. One question to the store.
+pub(super) async fn owing<S: Enter + Cells>(
+    verb: Verb,
+    request: &Request<'_>,
+    session: &mut LazySession<'_, S>,
+    reply: &mut Reply<'_>,
+) {
+    match (verb, session.open().owing(Key::Bytes(request.get(1))).await) {
         (_, Err(error)) => failed(reply, &error),
         (Verb::Get, Ok(None)) => reply.null(),
         (Verb::Get, Ok(Some(owing))) => reply.bulk(owing.until.to_string().as_bytes()),

@@ -4,7 +4,6 @@
 //! `idle_timeout` sees whether anything happened since the last.
 
 use super::{Resp, parse::Parser, reply::Reply, session::Session};
-use crate::desk::Sitting;
 use std::{
     future::{Future, poll_fn},
     io,
@@ -19,6 +18,7 @@ use tokio::{
 };
 use tollgate::{Cells, Enter};
 use tollgate_net::{Guard, Stream};
+use tollgate_rules::decision::Session as Decisions;
 
 /// What a connection has room for at first, and again once a larger request is done with.
 const ROOM: usize = 4 * 1024;
@@ -80,7 +80,7 @@ async fn talk<S: Enter + Cells>(door: &Resp<S>, stream: &mut Stream, guard: &Gua
     let mut rounds = 0_u32;
     loop {
         // Taken when the first request needs it, for all of this round.
-        let mut seat: Option<Sitting<'_, S>> = None;
+        let mut seat: Option<Decisions<S>> = None;
         loop {
             match parser.parse(input.read(), session.limits()) {
                 Ok(None) => break,

@@ -4,16 +4,16 @@
 //! arguments than a key of one value has, so that a key may be called so.
 
 use super::{
-    answer::{Seat, failed},
+    answer::{LazySession, failed},
     cells::whole,
     command::{Spec, Verb},
     parse::Request,
     reply::{Reply, echoed},
 };
-use crate::{AskError, DoorName, Question, Sitting};
 use smallvec::SmallVec;
 use std::{num::NonZeroU64, time::Duration};
 use tollgate::{Cells, Decision, Enter, Key, Limit, PermitId, Retry, Status};
+use tollgate_rules::decision::{ChargeRequest, DecisionError, Session};
 
 /// A question that was read.
 struct Asked<'a> {
@@ -34,7 +34,7 @@ type Mistake = String;
 pub(super) async fn answer<S: Enter + Cells>(
     spec: &Spec,
     request: &Request<'_>,
-    seat: &mut Seat<'_, '_, S>,
+    session: &mut LazySession<'_, S>,
     reply: &mut Reply<'_>,
 ) {
     let asked = match Asked::read(spec, request) {
@@ -42,7 +42,7 @@ pub(super) async fn answer<S: Enter + Cells>(
         Ok(None) => return spec.wrong_number(reply),
         Err(mistake) => return reply.error(&mistake),
     };
-    match decide(spec.verb, &asked, seat.take(), reply).await {
+    match decide(spec.verb, &asked, session.open(), reply).await {
         Ok(()) => {}
         Err(Failure::Asking(error)) => failed(reply, &error),
         Err(Failure::Mistake(mistake)) => reply.error(&mistake),
@@ -50,12 +50,12 @@ pub(super) async fn answer<S: Enter + Cells>(
 }
 
 enum Failure {
-    Asking(AskError),
+    Asking(DecisionError),
     Mistake(Mistake),
 }
 
-impl From<AskError> for Failure {
-    fn from(error: AskError) -> Self {
+impl From<DecisionError> for Failure {
+    fn from(error: DecisionError) -> Self {
         Self::Asking(error)
     }
 }
@@ -69,13 +69,13 @@ impl From<Mistake> for Failure {
 async fn decide<S: Enter + Cells>(
     verb: Verb,
     asked: &Asked<'_>,
-    sitting: &Sitting<'_, S>,
+    session: &Session<S>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Failure> {
-    let limit = sitting.named(asked.name).map_err(|error| asked.unknown(error))?;
+    let limit = session.named(asked.name).map_err(|error| asked.unknown(error))?;
     let key = asked.values.key();
-    let holds = matches!(sitting.limit(&limit), Limit::Concurrency(_));
-    let question = |cost| Question { limit: &limit, key, cost, up_to: Some(Duration::ZERO) };
+    let holds = matches!(session.limit(&limit), Limit::Concurrency(_));
+    let question = |cost| ChargeRequest { limit: &limit, key, cost, up_to: Some(Duration::ZERO) };
     match verb {
         Verb::Check if holds => {
             let name = String::from_utf8_lossy(asked.name);
@@ -84,16 +84,17 @@ async fn decide<S: Enter + Cells>(
             )));
         }
         Verb::Enter | Verb::Renew | Verb::Leave if !holds => {
-            return Err(
-                AskError::NothingToHold { name: String::from_utf8_lossy(asked.name).into_owned() }.into()
-            );
+            return Err(DecisionError::NothingToHold {
+                name: String::from_utf8_lossy(asked.name).into_owned(),
+            }
+            .into());
         }
         Verb::Peek => {
-            let status = sitting.peek(&[question(asked.units()?)]).await?;
+            let status = session.peek(&[question(asked.units()?)]).await?;
             reply.array_of(5, told(status.statuses().first()));
         }
         Verb::Check | Verb::Enter => {
-            let status = sitting.check(DoorName::Resp, &[question(asked.units()?)]).await?;
+            let status = session.check(&[question(asked.units()?)]).await?;
             let told = told(status.statuses().first());
             if verb == Verb::Check {
                 reply.array_of(5, told);
@@ -106,19 +107,19 @@ async fn decide<S: Enter + Cells>(
             }
         }
         Verb::Renew => {
-            let held = sitting.renew(&[question(1)], asked.permit()?).await?;
+            let held = session.renew(&[question(1)], asked.permit()?).await?;
             reply.integer(held.into());
         }
         Verb::Leave => {
-            let units = sitting.leave(&[question(1)], asked.permit()?).await?;
+            let units = session.leave(&[question(1)], asked.permit()?).await?;
             reply.integer(units.into());
         }
         Verb::Refund => {
-            sitting.refund(&limit, key, asked.units()?).await?;
+            session.refund(&limit, key, asked.units()?).await?;
             reply.ok();
         }
         _ => {
-            sitting.reset(&limit, key).await?;
+            session.reset(&limit, key).await?;
             reply.ok();
         }
     }
@@ -183,7 +184,7 @@ impl<'a> Asked<'a> {
 
     /// Why there is no limit of this name. Only then is it looked at whether the name is text at all.
     #[cold]
-    fn unknown(&self, error: AskError) -> Failure {
+    fn unknown(&self, error: DecisionError) -> Failure {
         match std::str::from_utf8(self.name) {
             Ok(_) => error.into(),
             Err(_) => Failure::Mistake("ERR the limit's name is not UTF-8".to_owned()),

@@ -18,7 +18,6 @@ mod reply;
 mod session;
 mod talk;
 
-use crate::Desk;
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
@@ -26,6 +25,7 @@ use std::{
 };
 use tollgate::{Cells, Enter};
 use tollgate_net::{Door, Guard, Stream, Tokens};
+use tollgate_rules::DecisionService;
 
 /// How a door for Redis clients is kept.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Default for RespSettings {
 /// The door for Redis clients.
 #[derive(Debug)]
 pub struct Resp<S: Enter + Cells> {
-    desk: Desk<S>,
+    decisions: DecisionService<S>,
     settings: RespSettings,
     /// When somebody was last told that HTTP came.
     told_of_http: Mutex<Option<Instant>>,
@@ -57,10 +57,10 @@ pub struct Resp<S: Enter + Cells> {
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 impl<S: Enter + Cells> Resp<S> {
-    /// A door that asks at this desk.
+    /// A door that asks this service.
     #[must_use]
-    pub const fn new(desk: Desk<S>, settings: RespSettings) -> Self {
-        Self { desk, settings, told_of_http: Mutex::new(None) }
+    pub const fn new(decisions: DecisionService<S>, settings: RespSettings) -> Self {
+        Self { decisions, settings, told_of_http: Mutex::new(None) }
     }
 
     fn tell_of_http(&self) {

@@ -1,44 +1,38 @@
 //! How descriptors stand, put into an answer: codes, statuses, headers, metadata.
 
 use super::{
-    decide::{Asked, Few, Held},
     messages::{
         Code, DescriptorStatus, Duration, HeaderValue, Kind, ListValue, RateLimit, RateLimitDescriptor,
         RateLimitRequest, RateLimitResponse, Struct, Value, WireUnit,
     },
+    units,
 };
-use tollgate_rules::domains::{DomainSettings, Measure, Metadata};
-
-/// How a descriptor stands that something limits.
-pub(super) struct Standing {
-    pub(super) is_over: bool,
-    pub(super) remaining: u32,
-    /// Whole seconds.
-    pub(super) reset: u64,
-    pub(super) limit: RateLimit,
-}
+use tollgate_rules::{
+    decision::{DescriptorCharge, DescriptorDecision, DescriptorLimit},
+    domains::{DomainSettings, Measure, Metadata},
+};
 
 /// The answer to a request. Its overall code is never unknown: Envoy would let the request pass.
 pub(super) fn answer(
     settings: &DomainSettings,
     request: &RateLimitRequest,
-    asked: &[Asked<'_>],
-    standings: Few<Option<Standing>>,
+    charges: &[DescriptorCharge<'_>],
+    decisions: &[Option<DescriptorDecision>],
 ) -> RateLimitResponse {
-    let mut statuses = Vec::with_capacity(asked.len());
+    let mut statuses = Vec::with_capacity(charges.len());
     let mut tally = Tally::default();
-    for (asked, standing) in asked.iter().zip(standings) {
-        let rule = asked.rule;
+    for (charge, decision) in charges.iter().zip(decisions) {
+        let rule = charge.rule;
         let is_quota = settings.quota_mode || rule.is_some_and(|rule| rule.quota_mode);
         let is_shadow = rule.is_some_and(|rule| rule.shadow_mode);
-        let is_over = standing.as_ref().is_some_and(|standing| standing.is_over) && !is_shadow;
-        if !matches!(asked.held, Held::Unlimited) {
+        let is_over = decision.is_some_and(|decision| decision.is_over) && !is_shadow;
+        if !matches!(charge.limit, DescriptorLimit::Unlimited) {
             tally.add(is_quota, is_over);
         }
-        statuses.push((status(&asked.held, standing, is_over), is_quota));
+        statuses.push((status(charge, decision.as_ref(), is_over), is_quota));
     }
     let headers = if settings.headers { headers(&statuses) } else { Vec::new() };
-    let metadata = settings.dynamic_metadata.then(|| metadata(request, asked, &statuses));
+    let metadata = settings.dynamic_metadata.then(|| metadata(request, charges, &statuses));
     let is_refused = tally.is_refused() && !settings.shadow_mode;
     RateLimitResponse {
         overall_code: if is_refused { Code::OverLimit } else { Code::Ok }.into(),
@@ -75,23 +69,41 @@ impl Tally {
     }
 }
 
-fn status(held: &Held<'_>, standing: Option<Standing>, is_over: bool) -> DescriptorStatus {
+fn status(
+    charge: &DescriptorCharge<'_>,
+    decision: Option<&DescriptorDecision>,
+    is_over: bool,
+) -> DescriptorStatus {
     let code = if is_over { Code::OverLimit } else { Code::Ok }.into();
-    match standing {
-        Some(standing) => DescriptorStatus {
+    match decision {
+        Some(decision) => DescriptorStatus {
             code,
-            limit_remaining: standing.remaining,
+            limit_remaining: decision.remaining,
             duration_until_reset: Some(Duration {
-                seconds: i64::try_from(standing.reset).unwrap_or(i64::MAX),
+                seconds: i64::try_from(decision.reset).unwrap_or(i64::MAX),
                 nanos: 0,
             }),
-            current_limit: Some(standing.limit),
+            current_limit: limit_of(charge),
         },
         None => DescriptorStatus {
             code,
-            limit_remaining: if matches!(held, Held::Unlimited) { u32::MAX } else { 0 },
+            limit_remaining: if matches!(charge.limit, DescriptorLimit::Unlimited) { u32::MAX } else { 0 },
             ..DescriptorStatus::default()
         },
+    }
+}
+
+/// The limit of a descriptor, as it is told.
+fn limit_of(charge: &DescriptorCharge<'_>) -> Option<RateLimit> {
+    let name = charge.rule.map_or("", |rule| &*rule.name);
+    match (&charge.limit, charge.rule.map(|rule| &rule.measure)) {
+        (DescriptorLimit::Counted { requests, unit, .. }, _)
+        | (DescriptorLimit::Limited { .. }, Some(Measure::PerUnit { requests, unit })) => {
+            Some(units::per_unit(*requests, *unit, name))
+        }
+        (DescriptorLimit::Blocked { unit, .. }, _) => Some(units::per_unit(0, *unit, name)),
+        (DescriptorLimit::Limited { .. }, Some(Measure::Limit(limit))) => Some(units::of_limit(limit, name)),
+        _ => None,
     }
 }
 
@@ -118,12 +130,12 @@ fn headers(statuses: &[(DescriptorStatus, bool)]) -> Vec<HeaderValue> {
 /// Envoy routes by it, so a descriptor that is over its limit must not be in it.
 fn metadata(
     request: &RateLimitRequest,
-    asked: &[Asked<'_>],
+    charges: &[DescriptorCharge<'_>],
     statuses: &[(DescriptorStatus, bool)],
 ) -> Struct {
     let mut merged = Metadata::Struct(Vec::new());
-    for (asked, (status, _)) in asked.iter().zip(statuses) {
-        let limited = asked.rule.filter(|rule| rule.measure != Measure::Unlimited);
+    for (charge, (status, _)) in charges.iter().zip(statuses) {
+        let limited = charge.rule.filter(|rule| rule.measure != Measure::Unlimited);
         if status.code() == Code::Ok
             && let Some(metadata) = limited.and_then(|rule| rule.metadata.as_ref())
         {

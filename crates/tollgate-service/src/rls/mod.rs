@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connection ── HTTP/2 ──┬─ application/grpc ── method ─┬─ ShouldRateLimit ─┐
-//!      │                 └─ anything else ─┐            ├─ Health           ├─> decide ─> Store
+//!      │                 └─ anything else ─┐            ├─ Health           ├─> DecisionService
 //!      └─── HTTP/1.1 ── GET /healthcheck, POST /json ───┴─ Reflection       ┘
 //! ```
 //!
@@ -27,11 +27,11 @@ mod units;
 
 pub use decide::AskError;
 
-use crate::Desk;
 use messages::{RateLimitRequest, RateLimitResponse};
 use std::{fmt, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 use tollgate::Store;
 use tollgate_net::{Ceiling, Door, Drain, Guard, Stream, Tokens};
+use tollgate_rules::{DecisionService, decision::Api};
 
 /// How the door serves.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ const LONG_AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
 /// Envoy's rate limit service as a door.
 pub struct Rls<S: Store> {
-    desk: Desk<S>,
+    decisions: DecisionService<S>,
     settings: RlsSettings,
     in_flight: Ceiling,
     /// Long messages that are being read.
@@ -82,11 +82,11 @@ pub struct Rls<S: Store> {
 }
 
 impl<S: Store> Rls<S> {
-    /// A door to a desk.
+    /// A door that asks this service.
     #[must_use]
-    pub fn new(desk: Desk<S>, settings: RlsSettings, drain: Drain) -> Self {
+    pub fn new(decisions: DecisionService<S>, settings: RlsSettings, drain: Drain) -> Self {
         let in_flight = Ceiling::new(settings.max_in_flight);
-        Self { desk, settings, in_flight, long: Ceiling::new(LONG_AT_ONCE), drain }
+        Self { decisions, settings, in_flight, long: Ceiling::new(LONG_AT_ONCE), drain }
     }
 
     /// How many requests are being decided, for whoever counts.
@@ -102,8 +102,7 @@ impl<S: Store> Rls<S> {
     pub async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, AskError> {
         let most = self.settings.max_in_flight.get();
         let _inside = self.in_flight.enter().ok_or(AskError::Full { most })?;
-        let sitting = self.desk.sit();
-        decide::decide(sitting.edition(), sitting.ledger(), request).await
+        decide::decide(&self.decisions.session(Api::Grpc), request).await
     }
 }
 

@@ -1,6 +1,5 @@
 //! The doors, from outside.
 
-mod desk;
 mod json;
 mod resp;
 mod rls;

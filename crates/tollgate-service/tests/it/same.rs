@@ -5,7 +5,7 @@
 
 use super::{
     json, resp,
-    rls::stage::{Desktop, hits, rules},
+    rls::stage::{Rig, hits, rules},
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -52,7 +52,7 @@ proptest! {
         let redis = resp::stage::open_with(&file, |_| {});
         let descriptors: String =
             LIMITS.iter().map(|(name, numbers)| format!("- {{ key: {name}, algorithm: {{ {numbers} }} }}\n")).collect();
-        let envoy = Desktop::of(rules("", &format!("domain: d\ndescriptors:\n{descriptors}")));
+        let envoy = Rig::of(rules("", &format!("domain: d\ndescriptors:\n{descriptors}")));
         let (mut http_client, mut redis_client) = (http.client(), redis.connect());
 
         for (micros, limit, key, cost) in schedule {

@@ -163,11 +163,11 @@ fn what_was_used_is_given_back_or_forgotten() {
 fn the_library_sees_what_the_door_has_charged() {
     let (stage, _) = memory();
     stage.post("/v1/check", r#"{"limit":"login","key":["a","b"],"cost":2}"#);
-    let sitting = stage.desk.sit();
+    let rules = stage.decisions.rules();
     let key = Key::List(&[Some("a"), Some("b")]);
-    let place = sitting.edition().place_of("login").expect("there");
-    let limit = sitting.edition().at(place, key);
-    let status = stage.desk.store().check_one(&Charge::new(limit, key).cost(2)).expect("decided");
+    let place = rules.place_of("login").expect("there");
+    let limit = rules.at(place, key);
+    let status = stage.decisions.store().check_one(&Charge::new(limit, key).cost(2)).expect("decided");
     assert_eq!(status.remaining(), 1);
     assert_eq!(stage.post("/v1/check", r#"{"limit":"login","key":["a","b"],"cost":2}"#).status, 429);
 }
@@ -202,7 +202,7 @@ fn off_means_that_everything_passes_and_nothing_is_held() {
         assert_eq!(stage.client().request("PUT", &path).status, 200);
         assert_eq!(stage.client().request("DELETE", &path).status, 204);
     }
-    assert_eq!(stage.desk.store().keys(), 0);
+    assert_eq!(stage.decisions.store().keys(), 0);
 }
 
 #[test]

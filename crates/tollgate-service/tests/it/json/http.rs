@@ -100,7 +100,7 @@ fn without_the_word_nobody_is_let_in() {
     }
     assert_eq!(client.request("GET", "/healthz").status, 200);
     assert_eq!(client.request("GET", "/openapi.json").status, 200);
-    assert_eq!(stage.desk.store().keys(), 1);
+    assert_eq!(stage.decisions.store().keys(), 1);
 }
 
 #[test]

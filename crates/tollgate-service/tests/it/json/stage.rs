@@ -11,8 +11,8 @@ use std::{
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{Bounds, Enter, ManualClock, MemoryStore};
 use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener};
-use tollgate_rules::{Enforcer, parse_rules};
-use tollgate_service::{Desk, Json, JsonSettings, NoLedger};
+use tollgate_rules::{DecisionService, parse_rules};
+use tollgate_service::{Json, JsonSettings};
 
 pub(crate) type Memory = MemoryStore<ManualClock>;
 
@@ -36,7 +36,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 /// A door with everything behind it, open until dropped.
 pub(crate) struct Stage<S: Enter> {
     pub(crate) address: SocketAddr,
-    pub(crate) desk: Desk<S>,
+    pub(crate) decisions: DecisionService<S>,
     pub(crate) drain: Drain,
     /// How many requests are being answered.
     pub(crate) in_flight: Box<dyn Fn() -> usize + Send + Sync>,
@@ -61,18 +61,17 @@ impl<S: Enter + 'static> Stage<S> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let entered = runtime.enter();
         let file = parse_rules(rules, |_| None).expect("good rules");
-        let enforcer = Enforcer::new(store(&runtime), file).expect("kept");
-        let desk = Desk::new(Arc::new(enforcer), Arc::new(NoLedger));
+        let decisions = DecisionService::new(store(&runtime), file).expect("kept");
         let drain = Drain::new(DrainTimes { pause: Duration::ZERO, deadline: LONG });
         let listener =
             Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), NonZeroU32::new(64).expect("64"));
         let mut crew = CrewSettings::default();
         crew.workers = NonZeroUsize::new(2).expect("two");
-        let door = Arc::new(Json::new(desk.clone(), settings));
+        let door = Arc::new(Json::new(decisions.clone(), settings));
         let in_flight = Box::new(door.in_flight());
         let crew = Crew::start("http", listener.expect("a port"), crew, &drain, door).expect("threads");
         drop(entered);
-        Self { address: crew.address(), desk, drain, in_flight, _crew: crew, runtime }
+        Self { address: crew.address(), decisions, drain, in_flight, _crew: crew, runtime }
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -1,8 +1,10 @@
 //! `CL.THROTTLE` as redis-cell has it, but for what it errs in.
 
-use super::stage::{numbers, open, open_with};
+use super::stage::{numbers, open, open_on, open_with};
 use std::time::Duration;
-use tollgate::Key;
+use testkit::RedisServer;
+use tollgate::{Key, ManualClock};
+use tollgate_redis::RedisStore;
 
 #[test]
 fn sixteen_at_once_then_one_every_two_seconds() {
@@ -65,11 +67,35 @@ fn buckets_are_looked_at_and_forgotten_as_keys() {
     assert_eq!(numbers(&ask(&[b"CL.THROTTLE", key, b"9", b"2", b"3"])), [0, 10, 9, -1, 2]);
     assert_eq!(ask(&[b"EXISTS", key, b"other", key]).integer(), 2);
     assert_eq!((ask(&[b"TTL", key]).integer(), ask(&[b"PTTL", key]).integer()), (2, 1_500));
-    let owing = stage.desk.store().owing(Key::Bytes(key)).expect("a debt");
+    let owing = stage.decisions.store().owing(Key::Bytes(key)).expect("a debt");
     assert_eq!(ask(&[b"GET", key]).text(), owing.until.to_string());
     assert_eq!(ask(&[b"DEL", key, b"other"]).integer(), 1);
     assert_eq!(ask(&[b"DEL", key]).integer(), 0);
     assert_eq!(numbers(&ask(&[b"CL.THROTTLE", key, b"9", b"2", b"3"])), [0, 10, 9, -1, 2]);
+}
+
+/// A remote store is asked once for each.
+#[test]
+fn a_look_at_a_bucket_is_one_call() {
+    let redis = RedisServer::start();
+    let stage = open_on(
+        Duration::ZERO,
+        "version: 1\n",
+        |_| {},
+        ManualClock::new(),
+        || RedisStore::builder(&redis.url()).open().expect("an address"),
+    );
+    assert_eq!(stage.numbers("CL.THROTTLE k 9 1 60"), [0, 10, 9, -1, 60]);
+    let scripts = || {
+        let calls = redis.info("commandstats", "cmdstat_evalsha");
+        let calls = calls.strip_prefix("calls=").and_then(|rest| rest.split(',').next()?.parse::<u32>().ok());
+        calls.expect("a number")
+    };
+    for look in ["TTL k", "PTTL k", "GET k", "TTL other", "PTTL other", "GET other"] {
+        let before = scripts();
+        stage.ask(look);
+        assert_eq!(scripts() - before, 1, "{look}");
+    }
 }
 
 #[test]
@@ -93,5 +119,5 @@ fn the_global_switch_is_off_for_cells_too() {
     for _ in 0..3 {
         assert_eq!(stage.numbers("CL.THROTTLE k 0 1 60"), [0, 1, 1, -1, 0]);
     }
-    assert!(stage.desk.store().owing("k").is_none());
+    assert!(stage.decisions.store().owing("k").is_none());
 }

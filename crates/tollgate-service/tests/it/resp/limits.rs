@@ -28,15 +28,15 @@ fn a_named_limit_in_milliseconds() {
 fn the_library_and_the_door_charge_one_bucket() {
     let stage = open();
     assert_eq!(stage.numbers("TG.CHECK per-client alice 2")[2], 3);
-    let sitting = stage.desk.sit();
-    let limit = sitting.edition().at(0, "alice".into());
-    let status = stage.desk.store().check_one(&Charge::new(limit, "alice").cost(2)).expect("decided");
+    let rules = stage.decisions.rules();
+    let limit = rules.at(0, "alice".into());
+    let status = stage.decisions.store().check_one(&Charge::new(limit, "alice").cost(2)).expect("decided");
     assert_eq!(status.remaining(), 1);
     assert_eq!(stage.numbers("TG.CHECK per-client alice")[2], 0);
 
-    let limit = sitting.edition().at(1, "x".into());
+    let limit = rules.at(1, "x".into());
     let key = [Some("a"), Some("b_c")];
-    let status = stage.desk.store().check_one(&Charge::new(limit, &key)).expect("decided");
+    let status = stage.decisions.store().check_one(&Charge::new(limit, &key)).expect("decided");
     assert_eq!(status.remaining(), 2);
     assert_eq!(stage.numbers("TG.CHECK pairs KEYS 2 a b_c")[2], 1);
 }

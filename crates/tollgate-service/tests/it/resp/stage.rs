@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 use testkit::{Connection, Reply};
-use tollgate::{Bounds, ManualClock, MemoryStore};
+use tollgate::{Bounds, Cells, Enter, ManualClock, MemoryStore};
 use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener, Tokens};
-use tollgate_rules::{Enforcer, parse_rules};
-use tollgate_service::{Desk, NoLedger, Resp, RespSettings};
+use tollgate_rules::{DecisionService, parse_rules};
+use tollgate_service::{Resp, RespSettings};
 
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
@@ -30,11 +30,11 @@ limits:
 pub(crate) type Memory = MemoryStore<ManualClock>;
 
 /// A door on a free port, until dropped.
-pub(crate) struct Stage {
+pub(crate) struct Stage<S: Enter + Cells = Memory> {
     crew: Option<Crew>,
     pub(crate) drain: Drain,
     pub(crate) clock: ManualClock,
-    pub(crate) desk: Desk<Memory>,
+    pub(crate) decisions: DecisionService<S>,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -57,26 +57,37 @@ pub(crate) fn open_with(rules: &str, set: impl FnOnce(&mut RespSettings)) -> Sta
 
 fn open_for(pause: Duration, rules: &str, set: impl FnOnce(&mut RespSettings)) -> Stage {
     let clock = ManualClock::new();
-    let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
+    let store = MemoryStore::with_clock(Bounds::default(), clock.clone());
+    open_on(pause, rules, set, clock, || store)
+}
+
+/// One on a store that is opened inside a runtime.
+pub(crate) fn open_on<S: Enter + Cells + 'static>(
+    pause: Duration,
+    rules: &str,
+    set: impl FnOnce(&mut RespSettings),
+    clock: ManualClock,
+    store: impl FnOnce() -> S,
+) -> Stage<S> {
     let file = parse_rules(rules, |_| None).expect("good rules");
-    let desk = Desk::new(Arc::new(Enforcer::new(store, file).expect("kept")), Arc::new(NoLedger));
     let mut settings = RespSettings::default();
     set(&mut settings);
     let drain = Drain::new(DrainTimes { pause, deadline: LONG });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
     let entered = runtime.enter();
+    let decisions = DecisionService::new(Arc::new(store()), file).expect("kept");
     let backlog = NonZeroU32::new(64).expect("not zero");
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), backlog).expect("a free port");
     let mut crew = CrewSettings::default();
     crew.workers = NonZeroUsize::new(2).expect("not zero");
-    let door = Arc::new(Resp::new(desk.clone(), settings));
+    let door = Arc::new(Resp::new(decisions.clone(), settings));
     let crew = Crew::start("resp", listener, crew, &drain, door).expect("threads");
     drop(entered);
-    Stage { crew: Some(crew), drain, clock, desk, runtime }
+    Stage { crew: Some(crew), drain, clock, decisions, runtime }
 }
 
-impl Stage {
+impl<S: Enter + Cells> Stage<S> {
     pub(crate) fn port(&self) -> u16 {
         self.crew.as_ref().map_or(0, |crew| crew.address().port())
     }
@@ -134,7 +145,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl<S: Enter + Cells> Drop for Stage<S> {
     fn drop(&mut self) {
         self.leave();
         // In a hurry.

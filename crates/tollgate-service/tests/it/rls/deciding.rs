@@ -1,6 +1,6 @@
 //! What descriptors are told, in the reference's own meaning and in ours.
 
-use super::stage::{Desktop, codes, descriptor, hits, request, rules, rules_on, with_limit};
+use super::stage::{Rig, codes, descriptor, hits, request, rules, rules_on, with_limit};
 use std::time::Duration;
 use tollgate_service::rls::{
     AskError,
@@ -45,7 +45,7 @@ const OVER: Code = Code::OverLimit;
 
 #[tokio::test]
 async fn a_limit_of_n_admits_exactly_n_a_window() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     // 1,000,000,000 s since 1970 is 40 s into a minute.
     for left in [2, 1, 0] {
         let told = door.ask([descriptor(&[("three", "x")])]).await;
@@ -66,7 +66,7 @@ async fn a_limit_of_n_admits_exactly_n_a_window() {
 
 #[tokio::test]
 async fn hits_are_counted_refused_or_not_and_never_granted_in_part() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let ask = async |count| {
         let told = door.ask([hits(&[("three", "x")], count)]).await;
         (told.overall_code(), told.statuses[0].limit_remaining)
@@ -77,7 +77,7 @@ async fn hits_are_counted_refused_or_not_and_never_granted_in_part() {
     assert_eq!(ask(0).await, (OVER, 0), "what was refused is counted");
     assert_eq!(ask(1).await, (OVER, 0));
 
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let mut asked = request([descriptor(&[("three", "x")]), hits(&[("three", "y")], 1)]);
     asked.hits_addend = 3;
     let told = door.try_ask(asked).await.expect("an answer");
@@ -88,7 +88,7 @@ async fn hits_are_counted_refused_or_not_and_never_granted_in_part() {
 
 #[tokio::test]
 async fn more_hits_than_a_number_holds_are_all_there_are() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     assert_eq!(door.hit("three", "x").await, (OK, 2));
     for count in [u64::MAX, 1 << 40, 1] {
         assert_eq!(door.ask([hits(&[("three", "x")], count)]).await.overall_code(), OVER);
@@ -98,7 +98,7 @@ async fn more_hits_than_a_number_holds_are_all_there_are() {
 
 #[tokio::test]
 async fn negative_hits_give_back_down_to_nothing() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let back = |count| RateLimitDescriptor { is_negative_hits: true, ..hits(&[("three", "x")], count) };
     assert_eq!(door.ask([back(5)]).await.statuses[0].limit_remaining, 3, "nobody was counted");
     for _ in 0..4 {
@@ -111,7 +111,7 @@ async fn negative_hits_give_back_down_to_nothing() {
 
 #[tokio::test]
 async fn zero_blocks_and_unlimited_is_not_counted() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     assert_eq!(door.hit("none", "x").await, (OVER, 0));
     let told = door.ask([descriptor(&[("open", "x")]), descriptor(&[("unheard", "x")])]).await;
     assert_eq!(codes(&told), [OK, OK]);
@@ -121,7 +121,7 @@ async fn zero_blocks_and_unlimited_is_not_counted() {
 
 #[tokio::test]
 async fn each_descriptor_is_by_itself_and_one_that_is_over_refuses() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let both = [descriptor(&[("one", "x")]), descriptor(&[("three", "x")])];
     let told = door.ask(both.clone()).await;
     assert_eq!((told.overall_code(), codes(&told)), (OK, vec![OK, OK]));
@@ -132,7 +132,7 @@ async fn each_descriptor_is_by_itself_and_one_that_is_over_refuses() {
 
 #[tokio::test]
 async fn values_that_share_a_threshold_share_a_counter() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     assert_eq!(door.hit("shared", "a1").await, (OK, 1));
     assert_eq!(door.hit("shared", "a2").await, (OK, 0));
     assert_eq!(door.hit("shared", "a3").await, (OVER, 0));
@@ -141,21 +141,21 @@ async fn values_that_share_a_threshold_share_a_counter() {
 
 #[tokio::test]
 async fn a_shadow_is_counted_and_refuses_nobody() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     for left in [0, 0, 0] {
         let told = door.ask([descriptor(&[("shadow", "x")])]).await;
         assert_eq!((told.overall_code(), codes(&told)), (OK, vec![OK]));
         assert_eq!(told.statuses[0].limit_remaining, left);
         assert!(told.statuses[0].current_limit.is_some());
     }
-    let door = Desktop::new(", shadow_mode: true", DOMAIN);
+    let door = Rig::new(", shadow_mode: true", DOMAIN);
     let told = door.ask([descriptor(&[("none", "x")])]).await;
     assert_eq!((told.overall_code(), codes(&told)), (OK, vec![OVER]), "its status says what it would be");
 }
 
 #[tokio::test]
 async fn quotas_refuse_only_all_together() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let (one, two) = (descriptor(&[("quota", "1")]), descriptor(&[("quota", "2")]));
     assert_eq!(door.ask([one.clone()]).await.overall_code(), OK);
     let told = door.ask([one.clone(), two.clone()]).await;
@@ -165,7 +165,7 @@ async fn quotas_refuse_only_all_together() {
     assert_eq!(door.ask([one.clone(), free.clone()]).await.overall_code(), OVER, "no quota, no say");
     assert_eq!(door.ask([one.clone(), descriptor(&[("none", "x")])]).await.overall_code(), OVER);
 
-    let door = Desktop::new(", quota_mode: true", DOMAIN);
+    let door = Rig::new(", quota_mode: true", DOMAIN);
     let blocked = descriptor(&[("none", "x")]);
     assert_eq!(door.ask([blocked.clone(), free]).await.overall_code(), OK, "one that nothing limits passes");
     assert_eq!(door.ask([blocked, descriptor(&[("open", "x")])]).await.overall_code(), OVER);
@@ -173,7 +173,7 @@ async fn quotas_refuse_only_all_together() {
 
 #[tokio::test]
 async fn a_limit_with_the_question_is_only_another_number() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let entries = [("anything", "x")];
     for expected in [OK, OK, OVER] {
         let told = door.ask([with_limit(&entries, 2, 2)]).await;
@@ -200,7 +200,7 @@ async fn a_limit_with_the_question_is_only_another_number() {
 
 #[tokio::test]
 async fn a_rule_replaces_others_of_its_request() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let both = [descriptor(&[("three", "x")]), descriptor(&[("strict", "x")])];
     assert_eq!(codes(&door.ask(both.clone()).await), [OK, OK]);
     let told = door.ask(both).await;
@@ -210,7 +210,7 @@ async fn a_rule_replaces_others_of_its_request() {
 
 #[tokio::test]
 async fn an_algorithm_decides_in_its_own_way() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     assert_eq!(door.hit("log", "x").await, (OK, 1));
     door.clock.advance(Duration::from_secs(20));
     assert_eq!(door.hit("log", "x").await, (OK, 0));
@@ -221,7 +221,7 @@ async fn an_algorithm_decides_in_its_own_way() {
 
 #[tokio::test]
 async fn refused_hits_are_not_counted_where_that_is_said() {
-    let door = Desktop::new(", count_refused: false", DOMAIN);
+    let door = Rig::new(", count_refused: false", DOMAIN);
     let ask = async |count| {
         let told = door.ask([hits(&[("three", "x")], count)]).await;
         (told.overall_code(), told.statuses[0].limit_remaining)
@@ -234,7 +234,7 @@ async fn refused_hits_are_not_counted_where_that_is_said() {
 
 #[tokio::test]
 async fn with_several_limits_one_denies_and_the_others_stay_untouched_where_they_are_atomic() {
-    let door = Desktop::new(", atomic: true", DOMAIN);
+    let door = Rig::new(", atomic: true", DOMAIN);
     let both = [descriptor(&[("one", "x")]), descriptor(&[("three", "x")])];
     assert_eq!(door.ask(both.clone()).await.overall_code(), OK);
     for _ in 0..5 {
@@ -251,7 +251,7 @@ async fn with_several_limits_one_denies_and_the_others_stay_untouched_where_they
 
 #[tokio::test]
 async fn headers_tell_of_the_descriptor_that_matters_most() {
-    let door = Desktop::new(", headers: true", DOMAIN);
+    let door = Rig::new(", headers: true", DOMAIN);
     let headers = |told: &tollgate_service::rls::messages::RateLimitResponse| {
         let of = |it: &tollgate_service::rls::messages::HeaderValue| format!("{}: {}", it.key, it.value);
         told.response_headers_to_add.iter().map(of).collect::<Vec<_>>()
@@ -261,13 +261,13 @@ async fn headers_tell_of_the_descriptor_that_matters_most() {
     let told = door.ask([descriptor(&[("none", "x")]), descriptor(&[("three", "x")])]).await;
     assert_eq!(headers(&told)[0], "RateLimit-Limit: 0");
     assert!(headers(&door.ask([descriptor(&[("unheard", "x")])]).await).is_empty());
-    let plain = Desktop::new("", DOMAIN);
+    let plain = Rig::new("", DOMAIN);
     assert!(headers(&plain.ask([descriptor(&[("three", "x")])]).await).is_empty());
 }
 
 #[tokio::test]
 async fn metadata_tells_what_was_asked_and_what_the_files_say() {
-    let door = Desktop::new(", dynamic_metadata: true", DOMAIN);
+    let door = Rig::new(", dynamic_metadata: true", DOMAIN);
     let told = door.ask([descriptor(&[("told", "x")]), hits(&[("told too", "y")], 2)]).await;
     let told = told.dynamic_metadata.expect("metadata");
     let text = format!("{told:?}");
@@ -280,13 +280,13 @@ async fn metadata_tells_what_was_asked_and_what_the_files_say() {
 
 #[tokio::test]
 async fn requests_that_make_no_sense_are_told_so() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     let no_domain = RateLimitRequest { domain: String::new(), ..request([descriptor(&[("three", "x")])]) };
     assert_eq!(door.try_ask(no_domain).await, Err(AskError::NoDomain));
     assert_eq!(door.try_ask(request([])).await, Err(AskError::NoDescriptors));
     let many = vec![descriptor(&[("three", "x")]); 1_001];
     assert_eq!(door.try_ask(request(many)).await, Err(AskError::TooManyDescriptors));
-    let empty = Desktop::of(tollgate_rules::parse_rules("version: 1", |_| None).expect("good"));
+    let empty = Rig::of(tollgate_rules::parse_rules("version: 1", |_| None).expect("good"));
     assert_eq!(empty.try_ask(request([descriptor(&[("a", "b")])])).await, Err(AskError::NotLoaded));
     let told = door.ask([RateLimitDescriptor::default()]).await;
     assert_eq!(codes(&told), [OK], "no entries find no limit");
@@ -294,18 +294,18 @@ async fn requests_that_make_no_sense_are_told_so() {
 
 #[tokio::test]
 async fn the_switch_refuses_nobody() {
-    let door = Desktop::of(rules_on("enabled: false", "", DOMAIN));
+    let door = Rig::of(rules_on("enabled: false", "", DOMAIN));
     assert_eq!(door.hit("none", "x").await, (OK, 0));
 }
 
 #[tokio::test]
 async fn other_files_keep_what_was_counted() {
-    let door = Desktop::new("", DOMAIN);
+    let door = Rig::new("", DOMAIN);
     assert_eq!(door.hit("three", "x").await, (OK, 2));
     assert_eq!(door.hit("log", "x").await, (OK, 1));
     let changed =
         DOMAIN.replace("requests_per_unit: 3", "requests_per_unit: 2").replace("limit: 2", "limit: 3");
-    door.enforcer.reload(rules("", &changed)).expect("kept");
+    door.decisions.reload(rules("", &changed)).expect("kept");
     assert_eq!(door.hit("three", "x").await, (OK, 0));
     assert_eq!(door.hit("three", "x").await, (OVER, 0));
     assert_eq!(door.hit("log", "x").await, (OK, 1));
@@ -315,7 +315,7 @@ async fn other_files_keep_what_was_counted() {
 async fn keys_that_would_collide_as_joined_strings_do_not() {
     let limit = "rate_limit: { unit: day, requests_per_unit: 1 }";
     let domain = format!("domain: d\ndescriptors: [ {{ key: a, {limit} }}, {{ key: a_b, {limit} }} ]");
-    let door = Desktop::new("", &domain);
+    let door = Rig::new("", &domain);
     assert_eq!(door.hit("a", "b_c").await, (OK, 0));
     assert_eq!(door.hit("a_b", "c").await, (OK, 0));
     assert_eq!(door.hit("a", "").await, (OK, 0), "an empty value is a value");

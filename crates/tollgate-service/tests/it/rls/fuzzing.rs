@@ -1,6 +1,6 @@
 //! Messages that nobody wrote: decoded or told, and never worse.
 
-use super::stage::{Desktop, descriptor, frame, hits, request, with_limit};
+use super::stage::{Rig, descriptor, frame, hits, request, with_limit};
 use prost::Message;
 use std::{fs, path::PathBuf};
 use testkit::Fuzz;
@@ -36,7 +36,7 @@ fn the_corpus_is_of_requests() {
 #[test]
 fn whatever_comes_is_answered_or_refused() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let door = Desktop::new(", headers: true, dynamic_metadata: true", DOMAIN);
+    let door = Rig::new(", headers: true, dynamic_metadata: true", DOMAIN);
     Fuzz::from(corpus()).run(|input, _| {
         let Ok(request) = RateLimitRequest::decode(input) else { return };
         let asked = request.descriptors.len();

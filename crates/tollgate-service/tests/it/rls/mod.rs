@@ -1,11 +1,11 @@
 //! Envoy's rate limit service.
 
 mod abuse;
-mod books;
 mod deciding;
 mod fuzzing;
 mod lifetime;
 mod protos;
+mod records;
 mod reference;
 mod shared;
 pub(crate) mod stage;

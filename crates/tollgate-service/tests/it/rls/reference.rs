@@ -1,18 +1,18 @@
 //! Files of the shapes that envoyproxy/ratelimit documents, each with the outcome that is documented for it.
 
-use super::stage::{Desktop, codes, descriptor, hits, request, with_limit};
+use super::stage::{Rig, codes, descriptor, hits, request, with_limit};
 use tollgate_service::rls::messages::{Code, Kind, RateLimitResponse, Struct};
 
 const OK: Code = Code::Ok;
 const OVER: Code = Code::OverLimit;
 
 /// A door with this file of the domain `d`.
-fn door(descriptors: &str) -> Desktop {
-    Desktop::new("", &format!("domain: d\ndescriptors:{descriptors}"))
+fn door(descriptors: &str) -> Rig {
+    Rig::new("", &format!("domain: d\ndescriptors:{descriptors}"))
 }
 
 /// How often in a row this passes, of so many times.
-async fn passes(door: &Desktop, entries: &[(&str, &str)], times: usize) -> usize {
+async fn passes(door: &Rig, entries: &[(&str, &str)], times: usize) -> usize {
     let mut passed = 0;
     for _ in 0..times {
         passed += usize::from(door.ask([descriptor(entries)]).await.overall_code() == OK);
@@ -281,7 +281,7 @@ fn routed_to(told: &RateLimitResponse) -> Option<String> {
 /// is charged with one afterwards.
 #[tokio::test]
 async fn requests_go_to_the_first_service_that_has_quota_left() {
-    let door = Desktop::new(", dynamic_metadata: true", &format!("domain: d\ndescriptors:{SERVICES}"));
+    let door = Rig::new(", dynamic_metadata: true", &format!("domain: d\ndescriptors:{SERVICES}"));
     let mut served = Vec::new();
     for _ in 0..6 {
         let both = ["service_1", "service_2"].map(|name| hits(&[("service", name)], 0));
@@ -308,7 +308,7 @@ descriptors:
 - {{ key: strict, metadata: {{ strict: 1 }}, {limit} 9, replaces: [ {{ name: few }} ] }} }}
 "
     );
-    let door = Desktop::new(", dynamic_metadata: true", &file);
+    let door = Rig::new(", dynamic_metadata: true", &file);
     let names = async |keys: &[&str]| {
         let descriptors: Vec<_> = keys.iter().map(|key| descriptor(&[(key, "x")])).collect();
         let told = door.ask(descriptors).await.dynamic_metadata.expect("metadata");
@@ -322,7 +322,7 @@ descriptors:
 
 #[tokio::test]
 async fn metadata_has_the_hits_of_a_request_that_names_some() {
-    let door = Desktop::new(", dynamic_metadata: true", &format!("domain: d\ndescriptors:{SERVICES}"));
+    let door = Rig::new(", dynamic_metadata: true", &format!("domain: d\ndescriptors:{SERVICES}"));
     let hits_of = async |hits_addend| {
         let mut asked = request([hits(&[("service", "service_1")], 0)]);
         asked.hits_addend = hits_addend;
@@ -375,13 +375,13 @@ descriptors:
 "
     );
     for (settings, remaining) in [("", 2), (", count_refused: false", 2), (", atomic: true", 8)] {
-        let door = Desktop::new(settings, &file);
+        let door = Rig::new(settings, &file);
         for other in ["few", "few", "few", "few", "blocked", "blocked", "blocked"] {
             door.ask([descriptor(&[(other, "x")]), descriptor(&[("many", "x")])]).await;
         }
         assert_eq!(left(&door.ask([hits(&[("many", "x")], 0)]).await), [remaining], "{settings}");
     }
-    let atomic = Desktop::new(", atomic: true", &file);
+    let atomic = Rig::new(", atomic: true", &file);
     let mut told = Vec::new();
     for count in [8, 5, 1] {
         told.push(atomic.ask([hits(&[("many", "x")], count), hits(&[("few", "x")], 0)]).await.overall_code());

@@ -13,9 +13,13 @@ use std::{
 use tokio::net::TcpStream;
 use tollgate::{Bounds, Enter, ManualClock, MemoryStore, Store};
 use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener, Tokens};
-use tollgate_rules::{Enforcer, RuleFile, parse_rules};
+use tollgate_rules::{
+    DecisionService, RuleFile,
+    decision::{NoRecorder, Recorder},
+    parse_rules,
+};
 use tollgate_service::{
-    Desk, Ledger, NoLedger, Rls, RlsSettings,
+    Rls, RlsSettings,
     rls::{
         AskError,
         messages::{
@@ -40,32 +44,31 @@ pub(crate) fn rules_on(more: &str, settings: &str, domain: &str) -> RuleFile {
 }
 
 /// A door that is asked without a connection, on a clock that stands still.
-pub(crate) struct Desktop {
+pub(crate) struct Rig {
     pub(crate) clock: ManualClock,
-    pub(crate) enforcer: Arc<Enforcer<Memory>>,
+    pub(crate) decisions: DecisionService<Memory>,
     rls: Rls<Memory>,
 }
 
-impl Desktop {
+impl Rig {
     pub(crate) fn new(settings: &str, domain: &str) -> Self {
         Self::of(rules(settings, domain))
     }
 
     pub(crate) fn of(file: RuleFile) -> Self {
-        Self::booked(file, Arc::new(NoLedger))
+        Self::recorded(file, Arc::new(NoRecorder))
     }
 
-    /// The same, and somebody keeps the books.
-    pub(crate) fn booked(file: RuleFile, ledger: Arc<dyn Ledger>) -> Self {
+    /// The same, and decisions are recorded.
+    pub(crate) fn recorded(file: RuleFile, recorder: Arc<dyn Recorder>) -> Self {
         let clock = ManualClock::new();
         clock.set_wall(Duration::from_secs(1_000_000_000));
         let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
-        let enforcer = Arc::new(Enforcer::new(store, file).expect("kept"));
-        let desk = Desk::new(Arc::clone(&enforcer), ledger);
+        let decisions = DecisionService::recorded(store, file, move |_| Arc::clone(&recorder)).expect("kept");
         Self {
             clock,
-            enforcer,
-            rls: Rls::new(desk, RlsSettings::default(), Drain::new(DrainTimes::default())),
+            decisions: decisions.clone(),
+            rls: Rls::new(decisions, RlsSettings::default(), Drain::new(DrainTimes::default())),
         }
     }
 
@@ -126,13 +129,12 @@ impl Open {
         file: RuleFile,
         change: impl FnOnce(&mut RlsSettings),
     ) -> Self {
-        let enforcer = Arc::new(Enforcer::new(store, file).expect("kept"));
-        let desk = Desk::new(enforcer, Arc::new(NoLedger));
+        let decisions = DecisionService::new(store, file).expect("kept");
         let times = DrainTimes { pause: Duration::from_millis(400), deadline: Duration::from_secs(20) };
         let drain = Drain::new(times);
         let mut settings = RlsSettings::default();
         change(&mut settings);
-        let door = Arc::new(Rls::new(desk, settings, drain.clone()));
+        let door = Arc::new(Rls::new(decisions, settings, drain.clone()));
         let backlog = NonZeroU32::new(128).expect("not zero");
         let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), backlog).expect("a free port");
         let mut settings = CrewSettings::default();

@@ -5,7 +5,7 @@
 //! that is gone leaves the store when the last request that may still charge it is done. Nothing is changed before everything
 //! that is new was added, and a change that fails takes back those before it: a file is in force whole or not at all.
 
-use super::EnforceError;
+use super::BindError;
 use crate::{
     RuleFile,
     domains::{DescriptorRule, DomainSettings, Measure, Unit},
@@ -44,7 +44,7 @@ struct Wanted<'f> {
 
 impl<S: Store> Limits<S> {
     /// Those of `file`, taking over what `old` has of them.
-    pub(super) fn bind(store: &Arc<S>, file: &RuleFile, old: Option<&Self>) -> Result<Self, EnforceError> {
+    pub(super) fn bind(store: &Arc<S>, file: &RuleFile, old: Option<&Self>) -> Result<Self, BindError> {
         let (mut limits, mut changes) = (HashMap::new(), Vec::new());
         for Wanted { name, limit, max_keys } in wanted(file) {
             let known = old
@@ -67,7 +67,7 @@ impl<S: Store> Limits<S> {
                         Some(max_keys) => store.add_with_room(&name, limit.clone().into_owned(), max_keys),
                         None => store.add_named(&name, limit.clone().into_owned()),
                     };
-                    let handle = added.map_err(|error| EnforceError::new(&name, error))?;
+                    let handle = added.map_err(|error| BindError::new(&name, error))?;
                     Arc::new(Bound { store: Arc::clone(store), handle })
                 }
             };
@@ -85,14 +85,14 @@ impl<S: Store> Limits<S> {
 
 type Change<S> = (String, Arc<Bound<S>>, Limit, Limit);
 
-fn change_all<S: Store>(store: &Arc<S>, changes: &[Change<S>]) -> Result<(), EnforceError> {
+fn change_all<S: Store>(store: &Arc<S>, changes: &[Change<S>]) -> Result<(), BindError> {
     for (done, (name, bound, _, to)) in changes.iter().enumerate() {
         let Err(error) = store.change_limit(&bound.handle, to.clone()) else { continue };
         for (_, bound, from, _) in &changes[..done] {
             // They were these a moment ago, so the store can keep them.
             let _: Result<(), StoreError> = store.change_limit(&bound.handle, from.clone());
         }
-        return Err(EnforceError::new(name, error));
+        return Err(BindError::new(name, error));
     }
     Ok(())
 }

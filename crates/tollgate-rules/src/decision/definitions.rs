@@ -1,4 +1,4 @@
-//! Limits that come with the question.
+//! Limits that come with the request.
 //!
 //! A definition is a limit in the store like any other, named by its numbers, so that everybody who sends the same numbers
 //! charges the same buckets, whatever the spelling and through whichever door. There are at most [`MOST`] spellings at once:
@@ -7,18 +7,18 @@
 //! new numbers must not be able to ask for that all the time. Nor does anybody wait for it: it is done when the new one is
 //! there, [a few](FEW) at a time, and not on a thread that answers.
 
-use super::AskError;
+use super::DecisionError;
+use crate::{ParsedLimit, parse_limit};
 use std::{
     collections::HashMap,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    thread,
     time::{Duration, Instant},
 };
-use tokio::runtime::Handle;
 use tollgate::{Limit, Store};
-use tollgate_rules::{ParsedLimit, parse_limit};
 
 /// Spellings that are kept at once.
 const MOST: usize = 1024;
@@ -74,7 +74,7 @@ impl<S: Store> Definitions<S> {
     }
 
     /// The limit that a text defines.
-    pub(super) fn find(&self, text: &str) -> Result<Arc<Defined<S>>, AskError>
+    pub(super) fn find(&self, text: &str) -> Result<Arc<Defined<S>>, DecisionError>
     where
         S: 'static,
     {
@@ -85,9 +85,9 @@ impl<S: Store> Definitions<S> {
             return Ok(Arc::clone(defined));
         }
         drop(known);
-        let limit = match parse_limit(text).map_err(AskError::Definition)? {
+        let limit = match parse_limit(text).map_err(DecisionError::Definition)? {
             ParsedLimit::Limit(limit) => limit,
-            _ => return Err(AskError::Bandwidth),
+            _ => return Err(DecisionError::Bandwidth),
         };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let displaced = known.make_room(self.most, |asked| now.saturating_sub(asked) < millis(self.idle))?;
@@ -103,7 +103,7 @@ impl<S: Store> Definitions<S> {
         text: &str,
         limit: Limit,
         now: u64,
-    ) -> Result<Arc<Defined<S>>, AskError> {
+    ) -> Result<Arc<Defined<S>>, DecisionError> {
         let name: Box<str> = format!("defined/{limit:?}").into();
         let defined = match known.by_name.get(&name) {
             Some(defined) => Arc::clone(defined),
@@ -128,7 +128,7 @@ impl<S: Store> Known<S> {
         &mut self,
         most: usize,
         in_use: impl Fn(u64) -> bool,
-    ) -> Result<Vec<Arc<Defined<S>>>, AskError> {
+    ) -> Result<Vec<Arc<Defined<S>>>, DecisionError> {
         if self.by_text.len() < most {
             return Ok(Vec::new());
         }
@@ -139,19 +139,18 @@ impl<S: Store> Known<S> {
         let stays = |defined: &Arc<Defined<S>>| !displaced.iter().any(|it| Arc::ptr_eq(it, defined));
         self.by_name.retain(|_, defined| stays(defined));
         self.by_text.retain(|_, defined| stays(defined));
-        if displaced.is_empty() { Err(AskError::TooManyDefinitions) } else { Ok(displaced) }
+        if displaced.is_empty() { Err(DecisionError::TooManyDefinitions) } else { Ok(displaced) }
     }
 }
 
-/// Lets go of what was displaced, where that takes nobody's time.
+/// Drops what was displaced on a thread of its own: the store looks at every key for each. So many come once in
+/// [`FEW`] new definitions, and none of them was in use for [`IDLE`].
 fn forget<S: Store + 'static>(displaced: Vec<Arc<Defined<S>>>) {
     if displaced.is_empty() {
         return;
     }
-    match Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn_blocking(move || drop(displaced))),
-        Err(_) => drop(displaced),
-    }
+    // Where there is no thread to be had, they are dropped here.
+    let _ = thread::Builder::new().name("tollgate-forget".to_owned()).spawn(move || drop(displaced));
 }
 
 fn millis(time: Duration) -> u64 {
@@ -176,7 +175,7 @@ mod tests {
         for limit in 1..=3 {
             assert_eq!(asked(limit), Ok(limit));
         }
-        assert_eq!(asked(4), Err(AskError::TooManyDefinitions));
+        assert_eq!(asked(4), Err(DecisionError::TooManyDefinitions));
         sleep(2 * idle);
         assert_eq!(asked(2), Ok(2));
         assert_eq!(asked(5), Ok(5), "1 and 3 went");
@@ -185,8 +184,8 @@ mod tests {
     }
 
     /// To forget all of them at once would take as many looks at every key, one behind the other, while everybody waits.
-    #[tokio::test]
-    async fn a_few_of_the_oldest_are_displaced_at_once() {
+    #[test]
+    fn a_few_of_the_oldest_are_displaced_at_once() {
         let idle = Duration::from_millis(300);
         let store = Arc::new(MemoryStore::new());
         let definitions = Definitions::with_room(Arc::clone(&store), 20, idle);

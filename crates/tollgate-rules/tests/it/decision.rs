@@ -4,8 +4,8 @@ use http::HeaderMap;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tollgate::{Bounds, Charge, Key, ManualClock, MemoryStore, Retry};
 use tollgate_rules::{
-    Enforcer, Request, RuleFile,
-    enforce::{Body, Outcome, Shadow, Why},
+    DecisionService, Request, RuleFile,
+    decision::{Api, Body, Outcome, Shadow, Why},
     parse_rules,
 };
 
@@ -13,7 +13,7 @@ type Store = MemoryStore<ManualClock>;
 
 struct Bench {
     clock: ManualClock,
-    enforcer: Arc<Enforcer<Store>>,
+    decisions: DecisionService<Store>,
 }
 
 fn file(rules: &str) -> RuleFile {
@@ -28,7 +28,7 @@ impl Bench {
         let clock = ManualClock::new();
         let store = Arc::new(MemoryStore::with_clock(Bounds::default(), clock.clone()));
         Self {
-            enforcer: Arc::new(Enforcer::new(store, file(rules)).expect("a store in memory keeps it")),
+            decisions: DecisionService::new(store, file(rules)).expect("a store in memory keeps it"),
             clock,
         }
     }
@@ -48,27 +48,27 @@ impl Bench {
             ip: IpAddr::from([192, 0, 2, 1]),
             at: 0,
         };
-        let edition = self.enforcer.edition();
-        let found = edition.program().find(&request);
+        let session = self.decisions.session(Api::Gateway);
+        let found = session.rules().program().find(&request);
         assert!(found.route().is_some(), "{path} has a route");
-        let ruling = edition.rule(&found, Body::Known).await;
-        (ruling.outcome, ruling.shadows.to_vec())
+        let decision = session.decide_request(&found, Body::Known).await;
+        (decision.outcome, decision.shadows.to_vec())
     }
 
     async fn passes(&self, path: &str, headers: &[(&str, &str)]) -> bool {
-        matches!(self.ask(path, headers).await.0, Outcome::Pass { .. })
+        !matches!(self.ask(path, headers).await.0, Outcome::Refused { .. })
     }
 
     fn name_of(&self, outcome: &Outcome) -> String {
         let Outcome::Refused { by, .. } = outcome else { return "passed".to_owned() };
-        self.enforcer.edition().program().rule(*by).rule().name.clone()
+        self.decisions.rules().program().rule(*by).rule().name.clone()
     }
 
     /// What is left of a named limit for a key.
     fn left(&self, limit: usize, key: &str) -> u32 {
-        let edition = self.enforcer.edition();
-        let handle = edition.at(limit, Key::Text(key));
-        let status = self.enforcer.store().peek(&[Charge::new(handle, key).cost(0)]).expect("an answer");
+        let rules = self.decisions.rules();
+        let handle = rules.at(limit, Key::Text(key));
+        let status = self.decisions.store().peek(&[Charge::new(handle, key).cost(0)]).expect("an answer");
         status.statuses()[0].remaining()
     }
 }
@@ -181,9 +181,9 @@ routes:
 #[tokio::test]
 async fn the_global_switch_refuses_nothing_and_touches_nothing() {
     let bench = Bench::new(TWO_RULES);
-    bench.enforcer.reload(file(&format!("enabled: false\n{TWO_RULES}"))).expect("rules");
+    bench.decisions.reload(file(&format!("enabled: false\n{TWO_RULES}"))).expect("rules");
     for _ in 0..5 {
-        assert!(bench.passes("/", &[("k", "alice")]).await);
+        assert_eq!(bench.ask("/", &[("k", "alice")]).await.0, Outcome::Skipped);
     }
     assert_eq!(bench.left(1, "alice"), 2);
 }
@@ -194,33 +194,33 @@ async fn a_changed_file_keeps_what_was_consumed_and_a_bad_one_changes_nothing() 
     let alice = [("k", "alice")];
     assert!(bench.passes("/", &alice).await && bench.passes("/", &alice).await);
     // The tight bucket doubles: what was consumed of it, all, stays consumed.
-    bench.enforcer.reload(file(&TWO_RULES.replace("burst: 2 ", "burst: 4 "))).expect("rules");
+    bench.decisions.reload(file(&TWO_RULES.replace("burst: 2 ", "burst: 4 "))).expect("rules");
     assert!(!bench.passes("/", &alice).await);
     assert_eq!(bench.left(0, "alice"), 8);
     // A limit that is gone and comes back is a new one.
     bench
-        .enforcer
+        .decisions
         .reload(file("routes: [ { name: all, when: { path: /** }, upstream: up } ]"))
         .expect("rules");
     assert!(bench.passes("/", &alice).await);
-    bench.enforcer.reload(file(TWO_RULES)).expect("rules");
+    bench.decisions.reload(file(TWO_RULES)).expect("rules");
     assert!(bench.passes("/", &alice).await);
 }
 
 #[tokio::test]
 async fn requests_under_way_end_by_the_rules_they_began_with() {
     let bench = Bench::new(TWO_RULES);
-    let old = bench.enforcer.edition();
+    let old = bench.decisions.session(Api::Gateway);
     bench
-        .enforcer
+        .decisions
         .reload(file("routes: [ { name: all, when: { path: /** }, upstream: up } ]"))
         .expect("rules");
     let headers = HeaderMap::new();
     let ip = IpAddr::from([192, 0, 2, 1]);
     let request = Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
-    let found = old.program().find(&request);
-    let ruling = old.rule(&found, Body::Known).await;
-    assert_eq!(ruling.stands.len(), 2, "its limits are still there: {:?}", ruling.outcome);
+    let found = old.rules().program().find(&request);
+    let decision = old.decide_request(&found, Body::Known).await;
+    assert_eq!(decision.stands.len(), 2, "its limits are still there: {:?}", decision.outcome);
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ routes:
 }
 
 #[tokio::test]
-async fn slots_are_held_as_long_as_the_ruling_is() {
+async fn slots_are_held_as_long_as_the_decision_is() {
     let bench = Bench::new(
         "
 routes:
@@ -269,17 +269,17 @@ routes:
     let headers = HeaderMap::new();
     let ip = IpAddr::from([192, 0, 2, 1]);
     let request = Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
-    let edition = bench.enforcer.edition();
-    let found = edition.program().find(&request);
-    let held = edition.rule(&found, Body::Known).await;
+    let session = bench.decisions.session(Api::Gateway);
+    let found = session.rules().program().find(&request);
+    let held = session.decide_request(&found, Body::Known).await;
     assert_eq!(held.permits.len(), 1);
-    let refused = edition.rule(&found, Body::Known).await;
+    let refused = session.decide_request(&found, Body::Known).await;
     assert!(matches!(
         refused.outcome,
         Outcome::Refused { why: Why::Limit { retry: Retry::WhenReleased, .. }, .. }
     ));
     drop(held);
-    assert!(matches!(edition.rule(&found, Body::Known).await.outcome, Outcome::Pass { .. }));
+    assert!(matches!(session.decide_request(&found, Body::Known).await.outcome, Outcome::Pass { .. }));
 }
 
 /// Between a limit's change and its rules' coming into force, requests are still ruled on by those before: what they get of
@@ -296,14 +296,15 @@ routes:
         )
     };
     let bench = Bench::new(&rules("token_bucket: { rate: 1/s, burst: 100 }"));
-    let before = bench.enforcer.edition();
-    bench.enforcer.reload(file(&rules("concurrency: { limit: 1, max_hold: 1h }"))).expect("rules");
+    let before = bench.decisions.session(Api::Gateway);
+    bench.decisions.reload(file(&rules("concurrency: { limit: 1, max_hold: 1h }"))).expect("rules");
     let headers = HeaderMap::new();
     let ip = IpAddr::from([192, 0, 2, 1]);
     let request = Request { method: "GET", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
     for _ in 0..3 {
-        let ruling = before.rule(&before.program().find(&request), Body::Known).await;
-        assert!(matches!(ruling.outcome, Outcome::Pass { .. }), "{:?}", ruling.outcome);
+        let found = before.rules().program().find(&request);
+        let decision = before.decide_request(&found, Body::Known).await;
+        assert!(matches!(decision.outcome, Outcome::Pass { .. }), "{:?}", decision.outcome);
     }
     assert!(bench.passes("/", &[]).await);
 }
@@ -315,9 +316,9 @@ async fn a_limit_with_other_room_begins_anew() {
     let bench = Bench::new(&rules(10));
     let alice = [("k", "alice")];
     assert!(bench.passes("/", &alice).await && bench.passes("/", &alice).await);
-    bench.enforcer.reload(file(&rules(10))).expect("rules");
+    bench.decisions.reload(file(&rules(10))).expect("rules");
     assert!(!bench.passes("/", &alice).await);
-    bench.enforcer.reload(file(&rules(20))).expect("rules");
+    bench.decisions.reload(file(&rules(20))).expect("rules");
     assert_eq!((bench.left(0, "alice"), bench.left(1, "alice")), (8, 2));
 }
 
@@ -340,9 +341,9 @@ routes:
         let ip = IpAddr::from([192, 0, 2, 1]);
         let request =
             Request { method: "POST", path: "/", query: None, host: None, headers: &headers, ip, at: 0 };
-        let edition = bench.enforcer.edition();
-        let found = edition.program().find(&request);
-        edition.rule(&found, body).await.outcome
+        let session = bench.decisions.session(Api::Gateway);
+        let found = session.rules().program().find(&request);
+        session.decide_request(&found, body).await.outcome
     };
     assert!(matches!(ask(Some("900"), Body::Known).await, Outcome::Pass { .. }));
     assert!(matches!(ask(Some("900"), Body::Known).await, Outcome::Refused { why: Why::Limit { .. }, .. }));

@@ -1,24 +1,26 @@
-//! What rules say to a request.
+//! What the rules decide about a request of the gateway.
 //!
 //! The charges of all rules that apply are one set, all made or none, in one question to the store. Where nothing in the set can
-//! wait or hold, it is a plain check; otherwise the request enters, and the ruling comes when its turn does. A ruling that is
-//! dropped before that gives the turn back; what it holds is given back when it is dropped.
+//! wait or hold, it is a plain check; otherwise the request enters, and the decision comes when its turn does. Dropped before
+//! that, it gives the turn back; what a decision holds is given back when it is dropped. Shadow rules are sets of their own,
+//! decided after it.
 
-use super::edition::Edition;
+use super::{
+    RequestRecord, RuleSnapshot, Session,
+    admission::{Admission, AtOnce, InTurn, SetDecision},
+};
 use crate::{
     ChargeId, Found, KeyTexts, KeyValues, Keyed, RuleCharge, RuleEntry, RuleId, Units,
     model::{Attribute, Excess},
 };
 use smallvec::SmallVec;
 use std::{sync::Arc, time::Duration};
-use tollgate::{
-    Answer, Charge, Decision, Enter, Entered, Held, PermitId, Retry, SetStatus, Status, Store, StoreError,
-};
+use tollgate::{Charge, Decision, Enter, Retry, SetStatus, Status, Store, StoreError};
 
-/// What rules say to a request. Dropped, it gives back the slots it holds.
+/// What the rules decided about a request. Dropped, it gives back the slots it holds.
 #[derive(Debug)]
-#[must_use = "a ruling that is dropped gives its slots back"]
-pub struct Ruling<P> {
+#[must_use = "a decision that is dropped gives its slots back"]
+pub struct RequestDecision<P> {
     /// Whether it may go on.
     pub outcome: Outcome,
     /// How every charge of the set stands, in file order.
@@ -37,6 +39,8 @@ pub enum Outcome {
         /// How long.
         waited: Duration,
     },
+    /// It may: the global switch is off, and no rule was applied.
+    Skipped,
     /// It may not; nothing was charged.
     Refused {
         /// The first rule in the file that refuses: it says what the excess gets.
@@ -113,168 +117,116 @@ struct Due<'f> {
     own: Option<usize>,
 }
 
-/// What a set came to: how its charges stand, and what it holds.
-struct Told<P> {
-    status: SetStatus,
-    held: Option<P>,
-    waited: Duration,
-}
-
-/// How a set is put to a store.
-trait Manner<S: Store> {
-    /// What is held until the request is done.
-    type Permit: Send + Sync;
-
-    /// Whether it sleeps until the turn comes.
-    const SLEEPS: bool;
-
-    fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], enters: bool)
-    -> impl Answer<Told<Self::Permit>>;
-}
-
-/// The request goes when its turn comes, and holds its slots.
-enum InTurn {}
-
-/// Only the decision is wanted, at once; slots are held for as long as their limit lets them be.
-enum AtOnce {}
-
-impl<S: Enter> Manner<S> for InTurn {
-    type Permit = S::Permit;
-
-    const SLEEPS: bool = true;
-
-    async fn ask(
-        store: &Arc<S>,
-        charges: &[Charge<'_, S::Limit>],
-        enters: bool,
-    ) -> Result<Told<S::Permit>, StoreError> {
-        if !enters {
-            let status = store.check(charges).await?;
-            if let Some(permit) = status.permit() {
-                give_back(store, charges, permit).await;
-            }
-            return Ok(Told { status, held: None, waited: Duration::ZERO });
-        }
-        Ok(match store.enter(charges).await? {
-            Entered::In(permit) => Told {
-                status: SetStatus::new(permit.statuses().iter().copied(), None),
-                waited: permit.waited(),
-                held: Some(permit),
-            },
-            Entered::Refused(refused) => {
-                Told { status: refused.status(), held: None, waited: Duration::ZERO }
-            }
-        })
+impl<S: Enter> Session<S> {
+    /// Decides a request by the rules that apply to it, charging what it costs; comes back when its turn has come.
+    pub fn decide_request(
+        &self,
+        found: &Found<'_, '_>,
+        body: Body,
+    ) -> impl Future<Output = RequestDecision<S::Permit>> + Send {
+        self.rules.decide::<InTurn>(found, body)
     }
 }
 
-impl<S: Store> Manner<S> for AtOnce {
-    type Permit = ();
-
-    const SLEEPS: bool = false;
-
-    async fn ask(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], _: bool) -> Result<Told<()>, StoreError> {
-        let status = store.check(charges).await?;
-        let waited = match status.decision() {
-            Decision::Wait(wait) => wait,
-            _ => Duration::ZERO,
-        };
-        Ok(Told { status, held: None, waited })
-    }
-}
-
-impl<S: Enter> Edition<S> {
-    /// Rules on a request, charging what it costs; comes back when its turn has come.
-    pub fn rule(&self, found: &Found<'_, '_>, body: Body) -> impl Future<Output = Ruling<S::Permit>> + Send {
-        self.decide::<InTurn>(found, body)
-    }
-}
-
-impl<S: Store> Edition<S> {
-    /// Rules on a request at once, charging what it costs: where it may go on later, the ruling says when. Nobody sleeps, and
+impl<S: Store> Session<S> {
+    /// Decides a request at once, charging what it costs: where it may go on later, the decision says when. Nobody sleeps, and
     /// slots are given back by time alone.
-    pub async fn foretell(&self, found: &Found<'_, '_>, body: Body) -> Ruling<()> {
-        self.decide::<AtOnce>(found, body).await
+    pub async fn decide_request_at_once(&self, found: &Found<'_, '_>, body: Body) -> RequestDecision<()> {
+        self.rules.decide::<AtOnce>(found, body).await
     }
+}
 
-    async fn decide<M: Manner<S>>(&self, found: &Found<'_, '_>, body: Body) -> Ruling<M::Permit> {
-        let mut ruling = Ruling {
-            outcome: Outcome::Pass { waited: Duration::ZERO },
+impl<S: Store> RuleSnapshot<S> {
+    async fn decide<A: Admission<S>>(&self, found: &Found<'_, '_>, body: Body) -> RequestDecision<A::Permit> {
+        let mut decision = RequestDecision {
+            outcome: Outcome::Skipped,
             stands: Vec::new(),
             shadows: Vec::new(),
             permits: Vec::new(),
         };
-        // The global switch: nothing is refused, and no store is touched.
-        if !self.program.file().enabled {
-            return ruling;
+        if let Some(store) = self.deciding_store() {
+            decision.outcome = self.apply::<A>(store, found, body, &mut decision).await;
         }
+        let RequestDecision { outcome, stands, shadows, .. } = &decision;
+        self.recorder.request(&RequestRecord { found, outcome, stands, shadows });
+        decision
+    }
+
+    /// Applies the rules; what is charged and held is added to the decision.
+    async fn apply<A: Admission<S>>(
+        &self,
+        store: &Arc<S>,
+        found: &Found<'_, '_>,
+        body: Body,
+        decision: &mut RequestDecision<A::Permit>,
+    ) -> Outcome {
         let mut set = Gathered::default();
         for entry in found.entries().filter(|entry| !self.is_shadow(entry.id)) {
             if let Err(why) = self.gather(found, entry, body, &mut set) {
-                ruling.outcome = Outcome::Refused { by: entry.id, why };
-                return ruling;
+                return Outcome::Refused { by: entry.id, why };
             }
         }
-        match self.ask::<M>(&set).await {
-            Ok(None) => {}
-            Ok(Some(told)) => {
-                ruling.stands = set.stands(&told.status);
-                if let Some(outcome) = refusal(&set, &told.status) {
-                    ruling.outcome = outcome;
-                    return ruling;
+        let mut waited = Duration::ZERO;
+        if !set.charges.is_empty() {
+            match self.ask::<A>(store, &set).await {
+                Ok(decided) => {
+                    decision.stands = set.stands(&decided.status);
+                    if let Some(outcome) = refusal(&set, &decided.status) {
+                        return outcome;
+                    }
+                    waited = decided.waited;
+                    decision.permits.extend(decided.permit);
                 }
-                ruling.outcome = Outcome::Pass { waited: told.waited };
-                ruling.permits.extend(told.held);
-            }
-            Err(error) => {
-                if let Some(first) = set.charges.first() {
-                    ruling.outcome = Outcome::Refused { by: first.charge.rule(), why: Why::Store(error) };
+                Err(error) => {
+                    let by = set.charges[0].charge.rule();
+                    return Outcome::Refused { by, why: Why::Store(error) };
                 }
-                return ruling;
             }
         }
         for rule in found.rules().iter().filter(|rule| self.is_shadow(**rule)) {
             // In a box, so that a request without shadows is no larger for them.
-            Box::pin(self.shadow::<M>(found, *rule, body, &mut ruling)).await;
+            Box::pin(self.shadow::<A>(store, found, *rule, body, decision)).await;
         }
-        ruling
+        Outcome::Pass { waited }
     }
 
     /// What a shadow rule would have said; charged only where it would have passed.
-    async fn shadow<M: Manner<S>>(
+    async fn shadow<A: Admission<S>>(
         &self,
+        store: &Arc<S>,
         found: &Found<'_, '_>,
         rule: RuleId,
         body: Body,
-        ruling: &mut Ruling<M::Permit>,
+        decision: &mut RequestDecision<A::Permit>,
     ) {
         let mut set = Gathered::default();
         let entry = self.program.rule(rule);
         let refused_by = match self.gather(found, entry, body, &mut set) {
             Err(_) => entry.charges.first().map(|charge| charge.id()),
             Ok(()) if set.charges.is_empty() => None,
-            Ok(()) => match self.watch::<M>(&set).await {
+            Ok(()) => match self.watch::<A>(store, &set).await {
                 Ok((refused_by, held)) => {
-                    ruling.permits.extend(held);
+                    decision.permits.extend(held);
                     refused_by.map(|by| set.charges[by].charge.id())
                 }
                 // A shadow rule whose store fails says nothing.
                 Err(_) => return,
             },
         };
-        ruling.shadows.push(Shadow { rule, refused_by });
+        decision.shadows.push(Shadow { rule, refused_by });
     }
 
     /// Makes the charges of a shadow rule, and holds its slots; nothing of it ever sleeps. Which charge refuses, if one does.
-    async fn watch<M: Manner<S>>(
+    async fn watch<A: Admission<S>>(
         &self,
+        store: &Arc<S>,
         set: &Gathered<'_>,
-    ) -> Result<(Option<usize>, Option<M::Permit>), StoreError> {
+    ) -> Result<(Option<usize>, Option<A::Permit>), StoreError> {
         let texts = set.texts();
         let charges = self.charges(set, &texts);
-        if !(M::SLEEPS && set.paced) {
-            let told = M::ask(&self.store, &charges, set.enters).await?;
-            return Ok((told.status.denied_by(), told.held));
+        if !(A::SLEEPS && set.paced) {
+            let decided = A::ask(store, &charges, set.enters).await?;
+            return Ok((decided.status.denied_by(), decided.permit));
         }
         // Whoever enters sleeps until a turn comes that has a pace, so slots are entered alone, and are given back where the
         // others refuse.
@@ -283,18 +235,13 @@ impl<S: Store> Edition<S> {
         let these = |places: &[usize]| places.iter().map(|at| charges[*at]).collect::<Vec<_>>();
         let mut held = None;
         if !slots.is_empty() {
-            let told = M::ask(&self.store, &these(&slots), true).await?;
-            if let Some(by) = told.status.denied_by() {
+            let decided = A::ask(store, &these(&slots), true).await?;
+            if let Some(by) = decided.status.denied_by() {
                 return Ok((Some(slots[by]), None));
             }
-            held = told.held;
+            held = decided.permit;
         }
-        let unheld = these(&others);
-        let status = self.store.check(&unheld).await?;
-        if let Some(permit) = status.permit() {
-            give_back(&self.store, &unheld, permit).await;
-        }
-        match status.denied_by() {
+        match A::ask(store, &these(&others), false).await?.status.denied_by() {
             Some(by) => Ok((Some(others[by]), None)),
             None => Ok((None, held)),
         }
@@ -332,14 +279,14 @@ impl<S: Store> Edition<S> {
         Ok(())
     }
 
-    /// Puts a set to the store; `None` where it is empty.
-    async fn ask<M: Manner<S>>(&self, set: &Gathered<'_>) -> Result<Option<Told<M::Permit>>, StoreError> {
-        if set.charges.is_empty() {
-            return Ok(None);
-        }
+    async fn ask<A: Admission<S>>(
+        &self,
+        store: &Arc<S>,
+        set: &Gathered<'_>,
+    ) -> Result<SetDecision<A::Permit>, StoreError> {
         let texts = set.texts();
         let charges = self.charges(set, &texts);
-        M::ask(&self.store, &charges, set.enters).await.map(Some)
+        A::ask(store, &charges, set.enters).await
     }
 
     fn charges<'c>(
@@ -353,13 +300,6 @@ impl<S: Store> Edition<S> {
         };
         set.charges.iter().zip(texts).map(charge).collect()
     }
-}
-
-/// Gives back slots that nobody of these rules holds: those that come into force in a moment have made a limit one of slots
-/// that was none. Where that fails they come back by time.
-async fn give_back<S: Store>(store: &Arc<S>, charges: &[Charge<'_, S::Limit>], permit: PermitId) {
-    // In a box, so that a request, to which this hardly ever happens, is no larger for it.
-    let _: Result<u32, StoreError> = Box::pin(store.leave(charges, permit)).await;
 }
 
 impl Gathered<'_> {

@@ -1,19 +1,31 @@
-//! One file in force: its program, and for every charge the limits to be charged.
+//! One file in force: its program, for every charge the limits to be charged, and who records decisions.
 
 use super::{
-    EnforceError,
+    BindError, Recorder,
+    definitions::Definitions,
     limits::{self, Bound, Limits},
 };
-use crate::{
-    ChargedLimit, Found, Keyed, Program, RuleCharge, RuleEntry, RuleFile, domains::Unit, model::Excess,
-};
+use crate::{ChargedLimit, Program, RuleCharge, RuleEntry, RuleFile, domains::Unit, model::Excess};
 use std::{collections::HashMap, sync::Arc, time::Duration};
-use tollgate::{Charge, Key, Limit, Numbers, Status, Store, StoreError};
+use tollgate::{Key, Limit, Numbers, Store, StoreError};
+
+/// What every snapshot of a service is bound to.
+pub(super) struct Binding<S: Store> {
+    pub(super) store: Arc<S>,
+    pub(super) definitions: Arc<Definitions<S>>,
+    pub(super) recorder: Box<MakeRecorder>,
+}
+
+/// Makes the recorder of a file.
+type MakeRecorder = dyn Fn(&Program) -> Arc<dyn Recorder> + Send + Sync;
 
 /// A file in force on a store.
-pub struct Edition<S: Store> {
+pub struct RuleSnapshot<S: Store> {
     pub(super) store: Arc<S>,
     pub(super) program: Program,
+    pub(super) recorder: Arc<dyn Recorder>,
+    /// Limits that come with requests. They outlive the file.
+    pub(super) definitions: Arc<Definitions<S>>,
     /// By the place of a named limit in the file.
     named: Vec<Handles<S>>,
     /// Where in the file a limit of that name stands. By bytes: whoever asks with some that are no text has none of these names.
@@ -52,14 +64,19 @@ struct Handles<S: Store> {
     overrides: Vec<S::Limit>,
 }
 
-impl<S: Store> Edition<S> {
-    pub(super) fn bind(store: &Arc<S>, program: Program, old: Option<&Self>) -> Result<Self, EnforceError> {
+impl<S: Store> RuleSnapshot<S> {
+    pub(super) fn bind(
+        binding: &Binding<S>,
+        program: Program,
+        old: Option<&Self>,
+    ) -> Result<Self, BindError> {
+        let store = &binding.store;
         let limits = Limits::bind(store, program.file(), old.map(|old| &old.limits))?;
-        let handle = |name: &str| -> Result<S::Limit, EnforceError> {
+        let handle = |name: &str| -> Result<S::Limit, BindError> {
             let bound: Option<&Arc<Bound<S>>> = limits.get(name);
             bound
                 .map(|bound| bound.handle.clone())
-                .ok_or_else(|| EnforceError::new(name, StoreError::UnknownLimit))
+                .ok_or_else(|| BindError::new(name, StoreError::UnknownLimit))
         };
         let mut named = Vec::new();
         for limit in &program.file().limits {
@@ -79,8 +96,18 @@ impl<S: Store> Edition<S> {
         let places = limits_of_file.map(|(place, limit)| (limit.name.as_bytes().into(), place)).collect();
         let descriptors = Descriptors::bind(store, program.file(), handle)?;
         let has_shadows = program.rules().any(|entry| matches!(entry.rule().excess, Excess::Shadow));
-        let store = Arc::clone(store);
-        Ok(Self { store, program, named, places, plans, has_shadows, descriptors, limits })
+        Ok(Self {
+            store: Arc::clone(store),
+            recorder: (binding.recorder)(&program),
+            definitions: Arc::clone(&binding.definitions),
+            program,
+            named,
+            places,
+            plans,
+            has_shadows,
+            descriptors,
+            limits,
+        })
     }
 
     /// The rules.
@@ -101,39 +128,22 @@ impl<S: Store> Edition<S> {
         self.places.get(name.as_ref()).copied()
     }
 
-    /// The store that is charged.
-    pub const fn store(&self) -> &Arc<S> {
-        &self.store
+    /// The store to charge; `None` while the global switch is off. Nothing else tests the switch, and whatever charges asks here.
+    #[inline]
+    pub(super) fn deciding_store(&self) -> Option<&Arc<S>> {
+        self.program.file().enabled.then_some(&self.store)
     }
 
     /// The window that counts hits over a unit: of all that a number holds, so that it refuses nobody, and what was counted
     /// is what is left less than that. A shared store keeps it exactly, without units taken ahead. `None` where there is no
     /// domain.
-    pub fn counter(&self, unit: Unit) -> Option<&S::Limit> {
+    pub(super) fn counter(&self, unit: Unit) -> Option<&S::Limit> {
         self.descriptors.counters.get(unit as usize)
     }
 
     /// The limit of a rule of the domains, by its place among them; `None` where its hits are only counted.
-    pub fn descriptor_limit(&self, rule: usize) -> Option<&S::Limit> {
+    pub(super) fn descriptor_limit(&self, rule: usize) -> Option<&S::Limit> {
         self.descriptors.limits.get(rule)?.as_ref()
-    }
-
-    /// How every charge that a request would make stands, charging nothing: those of all rules that apply, shadow rules
-    /// included, each asked for its cost.
-    ///
-    /// # Errors
-    /// Where the store does not answer.
-    pub async fn peek(&self, found: &Found<'_, '_>) -> Result<Vec<(crate::ChargeId, Status)>, StoreError> {
-        let mut told = Vec::new();
-        for charge in found.entries().flat_map(|entry| entry.charges) {
-            let Keyed::Key(values) = found.key(charge) else { continue };
-            let texts = values.texts();
-            let units = found.units(charge).known_or(1);
-            let asked = Charge::new(self.limit_of(charge, texts.key()), texts.key()).cost(units);
-            let status = self.store.peek(&[asked]).await?;
-            told.extend(status.statuses().first().map(|status| (charge.id(), *status)));
-        }
-        Ok(told)
     }
 
     /// The limit that a charge is on, for a key: the key's own where it has one.
@@ -155,8 +165,8 @@ impl<S: Store> Descriptors<S> {
     fn bind(
         store: &Arc<S>,
         file: &RuleFile,
-        handle: impl Fn(&str) -> Result<S::Limit, EnforceError>,
-    ) -> Result<Self, EnforceError> {
+        handle: impl Fn(&str) -> Result<S::Limit, BindError>,
+    ) -> Result<Self, BindError> {
         let domains = &file.domains;
         let units = Unit::ALL.into_iter().filter(|_| !domains.is_empty());
         let counter = |unit| Ok(store.exactly(&handle(&limits::of_unit(unit))?));
@@ -178,8 +188,8 @@ impl<S: Store> Plan<S> {
         entry: RuleEntry<'_>,
         charge: &RuleCharge,
         named: &[Handles<S>],
-        handle: impl Fn(&str) -> Result<S::Limit, EnforceError>,
-    ) -> Result<Self, EnforceError> {
+        handle: impl Fn(&str) -> Result<S::Limit, BindError>,
+    ) -> Result<Self, BindError> {
         let rule = entry.rule();
         let (handles, limit, own) = match charge.limit() {
             ChargedLimit::Named(place) => {
@@ -224,8 +234,8 @@ impl<S: Store> Clone for Handles<S> {
     }
 }
 
-impl<S: Store> std::fmt::Debug for Edition<S> {
+impl<S: Store> std::fmt::Debug for RuleSnapshot<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edition").field("charges", &self.plans.len()).finish_non_exhaustive()
+        f.debug_struct("RuleSnapshot").field("charges", &self.plans.len()).finish_non_exhaustive()
     }
 }
