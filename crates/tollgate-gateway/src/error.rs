@@ -4,8 +4,8 @@
 //! system. What the log needs is in the error itself.
 
 use crate::body::{Body, BodyError};
-use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{Response, StatusCode};
+use tollgate_http::Problem;
 
 /// A request could not be forwarded.
 #[derive(Debug, thiserror::Error)]
@@ -94,15 +94,7 @@ impl ForwardError {
     }
 }
 
-/// A small `application/problem+json`. `detail` is one of ours and needs no escaping.
-pub(crate) fn problem(status: StatusCode, detail: &'static str) -> Response<Body> {
-    let title = status.canonical_reason().unwrap_or("Error");
-    let text = format!(
-        "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{},\"detail\":\"{detail}\"}}\n",
-        status.as_u16()
-    );
-    let mut response = Response::new(Body::full(Bytes::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    response
+/// A problem as an answer of the gateway.
+pub(crate) fn problem(status: StatusCode, detail: &str) -> Response<Body> {
+    Problem::new(status, detail).into_response().map(Body::full)
 }

@@ -56,6 +56,6 @@ mod retry;
 pub use client::{TrustedProxies, bucket_of, unmapped};
 pub use fields::{HeaderStyle, Policies};
 pub use policy::{Policy, Unit};
-pub use problem::problem;
+pub use problem::Problem;
 pub use refusal::{RefusalStyle, is_grpc};
 pub use retry::{retry_after, whole_seconds};

@@ -6,6 +6,7 @@
 
 use crate::{
     escape,
+    problem::Problem,
     retry::{delay, millis},
 };
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
     header::{CONTENT_TYPE, HeaderName, RETRY_AFTER},
 };
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 /// What a refused request gets for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,25 +185,20 @@ fn problem(cause: Cause<'_>, status: StatusCode, seconds: Option<u64>) -> String
             "Request cannot be satisfied due to temporary server capacity constraints",
         ),
     };
-    let status = status.as_u16();
-    let mut body = format!(r#"{{"type":"{TYPES}#{kind}","title":"{title}","status":{status},"detail":"#);
-    escape::json(&mut body, &cause.sentence(seconds));
+    let mut problem = Problem::typed(status, &format!("{TYPES}#{kind}"), title, &cause.sentence(seconds));
     if let Cause::Quota(violated) = cause {
-        body.push_str(r#","violated-policies":["#);
+        let mut names = String::from("[");
         for (index, name) in violated.iter().enumerate() {
-            if index > 0 {
-                body.push(',');
-            }
-            escape::json(&mut body, name);
+            names.push_str(if index > 0 { "," } else { "" });
+            escape::json(&mut names, name);
         }
-        body.push(']');
+        problem = problem.with("violated-policies", names + "]");
     }
-    if let Some(seconds) = seconds {
-        // Writing to a string cannot fail.
-        let _ = write!(body, r#","retry_after":{seconds}"#);
+    match seconds {
+        Some(seconds) => problem.with("retry_after", seconds),
+        None => problem,
     }
-    body.push('}');
-    body
+    .into_body()
 }
 
 /// What Soul's clients look for is the code; its message is the same for everybody.

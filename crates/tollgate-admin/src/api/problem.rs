@@ -2,8 +2,8 @@
 //! can act on, and never with what somebody else must not see.
 
 use axum::response::{IntoResponse, Response};
-use http::{StatusCode, header};
-use serde_json::{Map, Value, json};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Something that cannot be done.
@@ -11,13 +11,13 @@ use std::time::Duration;
 pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
-    more: Map<String, Value>,
+    more: Vec<(String, Value)>,
     retry_after: Option<Duration>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), more: Map::new(), retry_after: None }
+        Self { status, detail: detail.into(), more: Vec::new(), retry_after: None }
     }
 
     /// The question makes no sense.
@@ -27,7 +27,7 @@ impl Problem {
 
     /// With a field of its own.
     pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
-        self.more.insert(name.to_owned(), value);
+        self.more.push((name.to_owned(), value));
         self
     }
 
@@ -39,20 +39,17 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or_default();
-        let mut body = json!({ "title": title, "status": self.status.as_u16(), "detail": self.detail });
-        if let Value::Object(fields) = &mut body {
-            fields.extend(self.more);
-        }
-        let kind = [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
-        let mut response = (self.status, kind, body.to_string()).into_response();
+        let add = |problem: tollgate_http::Problem, (name, json): (String, Value)| problem.with(&name, json);
+        let problem = tollgate_http::Problem::new(self.status, &self.detail);
+        let problem = self.more.into_iter().fold(problem, add);
+        let mut response = problem.into_response().map(axum::body::Body::from);
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(after) = self.retry_after {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         if self.status == StatusCode::UNAUTHORIZED {
-            let scheme = http::HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

@@ -9,7 +9,7 @@ use http::{
 };
 use std::time::Duration;
 use tollgate::{Enter, Status};
-use tollgate_http::{HeaderStyle, is_grpc, problem};
+use tollgate_http::{HeaderStyle, Problem, is_grpc};
 use tollgate_rules::{
     Invalid, RuleId,
     decision::{RequestDecision, Why},
@@ -74,15 +74,15 @@ impl<S: Enter> Active<S> {
             }
             Why::Missing(attribute) => {
                 let detail = format!("the request has no {}", named(attribute));
-                return problem(StatusCode::BAD_REQUEST, "Incomplete request", &detail).map(Body::full);
+                return titled(StatusCode::BAD_REQUEST, "Incomplete request", &detail);
             }
             Why::Repeated(attribute) => {
                 let detail = format!("the request has {} more than once", named(attribute));
-                return problem(StatusCode::BAD_REQUEST, "Ambiguous request", &detail).map(Body::full);
+                return titled(StatusCode::BAD_REQUEST, "Ambiguous request", &detail);
             }
             Why::Length => {
                 let detail = "the request must tell the length of its body in Content-Length";
-                return problem(StatusCode::LENGTH_REQUIRED, "Length required", detail).map(Body::full);
+                return titled(StatusCode::LENGTH_REQUIRED, "Length required", detail);
             }
         };
         match reply {
@@ -110,13 +110,17 @@ impl<S: Enter> Active<S> {
             Invalid::Repeated(attribute) => format!("the request has {} more than once", named(attribute)),
             other => other.to_string(),
         };
-        problem(StatusCode::BAD_REQUEST, "Ambiguous request", &detail).map(Body::full)
+        titled(StatusCode::BAD_REQUEST, "Ambiguous request", &detail)
     }
 
     /// Nothing in the file takes the request.
     pub(super) fn no_route() -> Response<Body> {
-        problem(StatusCode::NOT_FOUND, "No route", "no route takes this request").map(Body::full)
+        titled(StatusCode::NOT_FOUND, "No route", "no route takes this request")
     }
+}
+
+fn titled(status: StatusCode, title: &str, detail: &str) -> Response<Body> {
+    Problem::titled(status, title, detail).into_response().map(Body::full)
 }
 
 /// An answer that the file spells out; where it leaves the body out, that of `plain` is sent.

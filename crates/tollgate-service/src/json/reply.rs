@@ -6,7 +6,7 @@ use http::{
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use http_body_util::Full;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write;
 
 /// An answer on its way.
@@ -41,11 +41,11 @@ impl Reply {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         let kind = match self.kind {
-            Kind::Json => "application/json",
-            Kind::Problem => "application/problem+json",
+            Kind::Json => HeaderValue::from_static("application/json"),
+            Kind::Problem => tollgate_http::Problem::CONTENT_TYPE,
         };
         if !empty {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            headers.insert(CONTENT_TYPE, kind);
         }
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(seconds) = self.retry_after {
@@ -61,39 +61,32 @@ impl Reply {
     }
 }
 
-/// Why there is no answer (RFC 9457).
+/// Why there is no answer.
 pub(super) struct Problem {
-    status: StatusCode,
-    members: Members,
+    problem: tollgate_http::Problem,
     retry_after: Option<u64>,
     allow: Option<&'static str>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: &str) -> Self {
-        let title = status.canonical_reason().unwrap_or_default();
-        let mut members = Members::default();
-        members.push("type", json!("about:blank"));
-        members.push("title", json!(title));
-        members.push("status", json!(status.as_u16()));
-        members.push("detail", json!(detail));
-        Self { status, members, retry_after: None, allow: None }
+        tollgate_http::Problem::new(status, detail).into()
     }
 
     /// The service takes less than usual, whoever asks.
     pub(super) fn capacity(detail: &str) -> Self {
-        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-        let kind = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
-        problem.members.0[0].1 = json!(kind);
-        Self { retry_after: Some(1), ..problem }
+        const KIND: &str = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let problem = tollgate_http::Problem::typed(status, KIND, "Service Unavailable", detail);
+        Self::from(problem).retry_after(1)
     }
 
     /// Which field of the question it is about; none where that is empty.
-    pub(super) fn field(mut self, field: &str) -> Self {
-        if !field.is_empty() {
-            self.members.push("field", json!(field));
+    pub(super) fn field(self, field: &str) -> Self {
+        match field.is_empty() {
+            true => self,
+            false => Self { problem: self.problem.with_text("field", field), ..self },
         }
-        self
     }
 
     pub(super) fn retry_after(self, seconds: u64) -> Self {
@@ -107,12 +100,18 @@ impl Problem {
 
     pub(super) fn reply(self) -> Reply {
         Reply {
-            status: self.status,
-            body: self.members.to_json().into(),
+            status: self.problem.status(),
+            body: self.problem.into_body().into(),
             kind: Kind::Problem,
             retry_after: self.retry_after,
             allow: self.allow,
         }
+    }
+}
+
+impl From<tollgate_http::Problem> for Problem {
+    fn from(problem: tollgate_http::Problem) -> Self {
+        Self { problem, retry_after: None, allow: None }
     }
 }
 
