@@ -6,9 +6,8 @@
 
 use super::{Access, Api, asked::Asked, problem::Problem};
 use axum::{
-    body::{Body, Bytes},
     extract::{Request, State},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Response, Sse, sse::Event},
 };
 use futures_util::stream;
 use http::{StatusCode, header};
@@ -39,7 +38,7 @@ const BREATH: Duration = Duration::from_secs(15);
 pub struct Events(Arc<Inner>);
 
 struct Inner {
-    sender: broadcast::Sender<Bytes>,
+    sender: broadcast::Sender<Event>,
     ceiling: Ceiling,
     listening: AtomicUsize,
     begun: Instant,
@@ -134,9 +133,7 @@ impl Events {
 
     pub(crate) fn tell(&self, event: &str, data: &Value) {
         if self.listening() {
-            // JSON has no line breaks of its own, so that a line is an event.
-            let frame = format!("event: {event}\ndata: {data}\n\n");
-            let _ = self.0.sender.send(frame.into());
+            let _ = self.0.sender.send(Event::default().event(event).data(data.to_string()));
         }
     }
 
@@ -161,7 +158,7 @@ fn cut(text: &str) -> &str {
 
 struct Listening {
     events: Events,
-    receiver: broadcast::Receiver<Bytes>,
+    receiver: broadcast::Receiver<Event>,
     _slot: Slot,
 }
 
@@ -195,26 +192,26 @@ pub(super) async fn events(
     breath.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
     let heard =
         Heard { listening, breath, access: api.access.clone(), asked: http::Request::from_parts(parts, ()) };
-    let kind = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    Ok((kind, Body::from_stream(stream::unfold(heard, next))).into_response())
+    let no_store = [(header::CACHE_CONTROL, "no-store")];
+    Ok((no_store, Sse::new(stream::unfold(heard, next))).into_response())
 }
 
-type Next = Option<(Result<Bytes, std::convert::Infallible>, Heard)>;
+type Next = Option<(Result<Event, std::convert::Infallible>, Heard)>;
 
 async fn next(mut heard: Heard) -> Next {
-    let frame = tokio::select! {
+    let event = tokio::select! {
         told = heard.listening.receiver.recv() => match told {
-            Ok(frame) => frame,
+            Ok(event) => event,
             Err(broadcast::error::RecvError::Lagged(lost)) => {
-                format!("event: lost\ndata: {{\"events\":{lost}}}\n\n").into()
+                Event::default().event("lost").data(format!("{{\"events\":{lost}}}"))
             }
             Err(broadcast::error::RecvError::Closed) => return None,
         },
-        _ = heard.breath.tick() => Bytes::from_static(b": \n\n"),
+        _ = heard.breath.tick() => Event::default().comment(""),
     };
     // Before anything is told: whoever is put out hears no more.
     if heard.access.who_sent(&heard.asked).is_err() {
         return None;
     }
-    Some((Ok(frame), heard))
+    Some((Ok(event), heard))
 }
