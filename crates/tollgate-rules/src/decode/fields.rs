@@ -1,6 +1,6 @@
 //! The entries of a mapping whose shape is known.
 
-use super::{Cursor, Message, Noted, listed, note, path_to};
+use super::{Cursor, Message, Noted, default_of, empty_mapping, listed, note, path_to};
 use crate::{
     mistake::Position,
     nearest::nearest,
@@ -82,6 +82,30 @@ impl<'a> Fields<'a> {
         self.asked.push(name);
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         Some(Cursor::new(entry.value, path_to(&self.path, name), self.noted))
+    }
+
+    /// What the value under `name` says, or the key's default where there is none; `None` where it is wrong.
+    pub(crate) fn defaulted<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Cursor<'_>) -> Option<T>,
+    ) -> Option<T> {
+        match self.optional(name) {
+            Some(here) => read(&here),
+            None => default_of(self.shape, name, read),
+        }
+    }
+
+    /// What the mapping under `name` says, or one with all its defaults where there is none; `None` where it is wrong.
+    pub(crate) fn mapping_or_empty<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Cursor<'_>) -> Option<T>,
+    ) -> Option<T> {
+        match self.optional(name) {
+            Some(here) => read(&here),
+            None => empty_mapping(read),
+        }
     }
 
     /// The value under `name`, which must be there.

@@ -17,6 +17,7 @@ pub(crate) use fields::Fields;
 use crate::{
     mistake::{Mistake, Mistakes, Position},
     nearest::nearest,
+    schema::Shape,
     yaml,
 };
 use std::{borrow::Cow, cell::RefCell};
@@ -49,6 +50,26 @@ pub(crate) fn decode_node_with<T>(
     walk: impl FnOnce(&Cursor<'_>) -> Option<T>,
 ) -> Result<T, Mistakes> {
     decode_tree(Ok(root), walk, |root, noted| environment::fill(root, &environment, noted))
+}
+
+/// What a key of a shape says when it is left out.
+pub(crate) fn default_of<T>(
+    shape: &Shape,
+    name: &str,
+    read: impl FnOnce(&Cursor<'_>) -> Option<T>,
+) -> Option<T> {
+    read_value(yaml::Value::Plain(shape.default_text(name).to_owned()), read)
+}
+
+/// What a mapping without any entry says.
+pub(crate) fn empty_mapping<T>(read: impl FnOnce(&Cursor<'_>) -> Option<T>) -> Option<T> {
+    read_value(yaml::Value::Mapping(Vec::new()), read)
+}
+
+fn read_value<T>(value: yaml::Value, read: impl FnOnce(&Cursor<'_>) -> Option<T>) -> Option<T> {
+    let (found, mistakes) = walk_tree(&yaml::Node { value, ..yaml::Node::default() }, read);
+    debug_assert!(found.is_some() && mistakes.is_empty(), "a default is wrong: {mistakes:?}");
+    found
 }
 
 /// What `walk` makes of a tree, and everything that it found wrong: for files that are judged together with others.

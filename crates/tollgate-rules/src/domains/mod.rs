@@ -48,16 +48,7 @@ pub struct DomainSettings {
 
 impl Default for DomainSettings {
     fn default() -> Self {
-        Self {
-            files: Vec::new(),
-            atomic: false,
-            shadow_mode: false,
-            quota_mode: false,
-            headers: false,
-            dynamic_metadata: false,
-            merge: false,
-            count_refused: true,
-        }
+        crate::file::default_domains(Vec::new())
     }
 }
 

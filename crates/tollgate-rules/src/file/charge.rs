@@ -2,7 +2,7 @@
 
 use super::{condition, route::Known};
 use crate::{
-    decode::{Cursor, did_you_mean, shorten},
+    decode::{Cursor, default_of, did_you_mean, shorten},
     limit::{ParsedLimit, algorithm, defaulted},
     model::{Attribute, Cost, HeaderCost, LimitSource, Missing, RuleLimit},
     nearest::nearest,
@@ -82,14 +82,15 @@ impl Known<'_> {
             }
         };
         let may_lack = attributes.as_ref().is_none_or(|attributes| attributes.iter().any(may_be_missing));
-        let missing = defaulted(missing, Missing::default(), |missing| {
-            if !may_lack {
+        let missing = match missing {
+            Some(missing) if !may_lack => {
                 missing.mistake("has no meaning here: nothing in the key can be missing");
-                return None;
+                None
             }
-            missing.choice(&MISSING)
-        });
-        let cost = defaulted(cost, Cost::default(), |here| {
+            Some(missing) => missing.choice(&MISSING),
+            None => default_of(&schema::RULE_LIMIT, "missing", |missing| missing.choice(&MISSING)),
+        };
+        let affordable = |here: &Cursor<'_>| {
             let cost = cost_of(here)?;
             let overrides = match &source {
                 Some(LimitSource::Named(place)) => self.limits.overrides(*place),
@@ -103,7 +104,11 @@ impl Known<'_> {
                 "is more than the limit ever gives at once{most}: no request would pass"
             ));
             None
-        });
+        };
+        let cost = match &cost {
+            Some(cost) => affordable(cost),
+            None => default_of(&schema::RULE_LIMIT, "cost", cost_of),
+        };
         let read = || Some(RuleLimit { limit: source?, key: attributes?, missing: missing?, cost: cost? });
         Item::Charge(read(), limit)
     }
@@ -228,8 +233,8 @@ fn cost_of(cost: &Cursor<'_>) -> Option<Cost> {
     let header = fields
         .required("header")
         .and_then(|header| condition::header(header.text("the name of a header")?, &header));
-    let min = defaulted(fields.optional("min"), 1, Cursor::count);
-    let max = defaulted(fields.optional("max"), u32::MAX, Cursor::positive);
+    let min = fields.defaulted("min", |it| it.count());
+    let max = fields.defaulted("max", |it| it.positive());
     let default = defaulted(fields.optional("default"), min.unwrap_or(1).max(1), Cursor::count);
     fields.finish();
     let (min, max, default) = (min?, max?, default?);

@@ -1,21 +1,35 @@
 //! `domains`: where the files of Envoy's descriptors are. They are read by whoever reads files.
 
 use super::all;
-use crate::{decode::Cursor, domains::DomainSettings, limit::defaulted, schema};
+use crate::{
+    decode::{Cursor, Fields},
+    domains::DomainSettings,
+    schema,
+};
 
 /// Reads `domains`: a list of files, or a mapping that has it.
 pub(super) fn domains(domains: Option<Cursor<'_>>) -> Option<DomainSettings> {
     let Some(domains) = domains else { return Some(DomainSettings::default()) };
     if !domains.is_mapping() {
-        return Some(DomainSettings { files: files(&domains)?, ..DomainSettings::default() });
+        return Some(super::default_domains(files(&domains)?));
     }
     let mut fields = domains.mapping(&schema::DOMAINS)?;
     let files = fields.required("files").and_then(|files| self::files(&files));
-    let mut switch = |name, default| defaulted(fields.optional(name), default, Cursor::switch);
-    let (atomic, shadow_mode, quota_mode) =
-        (switch("atomic", false), switch("shadow_mode", false), switch("quota_mode", false));
-    let (headers, dynamic_metadata) = (switch("headers", false), switch("dynamic_metadata", false));
-    let (merge, count_refused) = (switch("merge", false), switch("count_refused", true));
+    settings_with(fields, files)
+}
+
+/// Settings with all their defaults, for files that stand elsewhere.
+pub(super) fn settings(here: &Cursor<'_>, files: Vec<String>) -> Option<DomainSettings> {
+    let mut fields = here.mapping(&schema::DOMAINS)?;
+    fields.optional("files");
+    settings_with(fields, Some(files))
+}
+
+fn settings_with(mut fields: Fields<'_>, files: Option<Vec<String>>) -> Option<DomainSettings> {
+    let mut switch = |name| fields.defaulted(name, |it| it.switch());
+    let (atomic, shadow_mode, quota_mode) = (switch("atomic"), switch("shadow_mode"), switch("quota_mode"));
+    let (headers, dynamic_metadata) = (switch("headers"), switch("dynamic_metadata"));
+    let (merge, count_refused) = (switch("merge"), switch("count_refused"));
     fields.finish();
     Some(DomainSettings {
         files: files?,

@@ -16,14 +16,13 @@ pub(super) fn excess(excess: &Cursor<'_>, upstreams: &Names) -> Option<Excess> {
     }
     let mut fields = excess.mapping(&schema::EXCESS)?;
     let given = fields.among(schema::EXCESS.exactly_one);
-    let reject = fields.optional("reject").map(|reply| {
-        self::reply(&reply, &schema::REJECT, StatusCode::TOO_MANY_REQUESTS).map(Some).map(Excess::Reject)
-    });
+    let reject = fields
+        .optional("reject")
+        .map(|reply| self::reply(&reply, &schema::REJECT).map(Some).map(Excess::Reject));
     let wait = fields.optional("wait").map(|wait| duration(&wait).map(Excess::Wait));
     let divert = fields.optional("divert").map(|name| upstreams.find(&name).map(Excess::Divert));
-    let degrade = fields
-        .optional("degrade")
-        .map(|reply| self::reply(&reply, &schema::DEGRADE, StatusCode::OK).map(Excess::Degrade));
+    let degrade =
+        fields.optional("degrade").map(|reply| self::reply(&reply, &schema::DEGRADE).map(Excess::Degrade));
     fields.finish();
     match given.as_slice() {
         [] if !fields.has_unknown() => {
@@ -55,9 +54,9 @@ fn word(excess: &Cursor<'_>) -> Option<Excess> {
     })
 }
 
-fn reply(reply: &Cursor<'_>, shape: &'static Shape, default: StatusCode) -> Option<Reply> {
+fn reply(reply: &Cursor<'_>, shape: &'static Shape) -> Option<Reply> {
     let mut fields = reply.mapping(shape)?;
-    let status = defaulted(fields.optional("status"), default, status);
+    let status = fields.defaulted("status", status);
     let body =
         defaulted(fields.optional("body"), None, |body| body.text("text").map(|body| Some(body.to_owned())));
     let content_type = defaulted(fields.optional("content_type"), None, |kind| content_type(kind).map(Some));

@@ -2,7 +2,7 @@
 
 use super::users;
 use crate::{
-    decode::{Cursor, shorten},
+    decode::{Cursor, Fields, shorten},
     limit::{defaulted, duration},
     model::{Listen, Listener, TlsFiles, Token},
     quantity::parse_size,
@@ -40,22 +40,31 @@ fn listener(here: &Cursor<'_>) -> Option<Listener> {
     }
     let mut fields = here.mapping(&schema::LISTENER)?;
     let address = fields.required("address").and_then(|address| self::address(&address));
+    listener_with(fields, address)
+}
+
+/// A listener on an address that stands elsewhere.
+pub(super) fn listener_on(here: &Cursor<'_>, address: SocketAddr) -> Option<Listener> {
+    let mut fields = here.mapping(&schema::LISTENER)?;
+    fields.optional("address");
+    listener_with(fields, Some(address))
+}
+
+fn listener_with(mut fields: Fields<'_>, address: Option<SocketAddr>) -> Option<Listener> {
     let tls = defaulted(fields.optional("tls"), None, |tls| self::tls(tls).map(Some));
     let tokens = defaulted(fields.optional("tokens"), Vec::new(), tokens);
-    let open = defaulted(fields.optional("open"), false, Cursor::switch);
+    let open = fields.defaulted("open", |it| it.switch());
     let users = defaulted(fields.optional("users"), Vec::new(), users::users);
-    let proxied = defaulted(fields.optional("proxied"), false, Cursor::switch);
-    let default = Listener::on(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let max_connections =
-        defaulted(fields.optional("max_connections"), default.max_connections, Cursor::positive);
-    let max_in_flight = defaulted(fields.optional("max_in_flight"), default.max_in_flight, Cursor::positive);
-    let backlog = defaulted(fields.optional("backlog"), default.backlog, Cursor::positive);
-    let max_header = defaulted(fields.optional("max_header"), default.max_header, |max| {
+    let proxied = fields.defaulted("proxied", |it| it.switch());
+    let max_connections = fields.defaulted("max_connections", |it| it.positive());
+    let max_in_flight = fields.defaulted("max_in_flight", |it| it.positive());
+    let backlog = fields.defaulted("backlog", |it| it.positive());
+    let max_header = fields.defaulted("max_header", |max| {
         u32::try_from(size(max)?).map_err(|_| max.mistake("must be less than 4GiB")).ok()
     });
-    let max_body = defaulted(fields.optional("max_body"), default.max_body, |max| size(max).map(Some));
-    let header_timeout = defaulted(fields.optional("header_timeout"), default.header_timeout, duration);
-    let idle_timeout = defaulted(fields.optional("idle_timeout"), default.idle_timeout, duration);
+    let max_body = defaulted(fields.optional("max_body"), None, |max| size(max).map(Some));
+    let header_timeout = fields.defaulted("header_timeout", duration);
+    let idle_timeout = fields.defaulted("idle_timeout", duration);
     fields.finish();
     Some(Listener {
         address: address?,

@@ -26,14 +26,14 @@ pub(crate) use rules_from::{RULES_KEYS, TO_MOVE};
 pub use warning::Warning;
 
 use crate::{
-    decode::{Cursor, decode_with},
-    domains::Domains,
+    decode::{Cursor, decode, decode_with, empty_mapping},
+    domains::{DomainSettings, Domains},
     limit::defaulted,
     mistake::Mistakes,
-    model::{EncodedSlash, HeaderStyle, LogSettings, OnRepeat, RefusalStyle, RuleFile, StoreSettings, Taken},
+    model::{EncodedSlash, HeaderStyle, Listener, OnRepeat, RefusalStyle, RuleFile, StoreSettings, Taken},
     schema,
 };
-use std::fmt;
+use std::{fmt, net::SocketAddr};
 use thiserror::Error;
 
 /// Reads a rule file. `${NAME}` in it takes what `environment` has under that name.
@@ -131,6 +131,31 @@ enum Rules {
     Composed,
 }
 
+/// A file that says nothing but its version.
+pub(crate) fn empty() -> RuleFile {
+    let empty = decode("version: 1", file);
+    empty.unwrap_or_else(|mistakes| unreachable!("every default can be read: {mistakes}"))
+}
+
+/// The store of a file that does not name one.
+pub(crate) fn default_store() -> StoreSettings {
+    default_mapping(settings::store)
+}
+
+/// A listener on this address, with everything else as it is when left out.
+pub(crate) fn default_listener(address: SocketAddr) -> Listener {
+    default_mapping(|here| listen::listener_on(here, address))
+}
+
+/// The settings of domains that only name files.
+pub(crate) fn default_domains(files: Vec<String>) -> DomainSettings {
+    default_mapping(|here| domains::settings(here, files))
+}
+
+fn default_mapping<T>(read: impl FnOnce(&Cursor<'_>) -> Option<T>) -> T {
+    empty_mapping(read).unwrap_or_else(|| unreachable!("every default can be read"))
+}
+
 fn file(root: &Cursor<'_>) -> Option<RuleFile> {
     read(root, Rules::Written)
 }
@@ -143,26 +168,21 @@ pub(crate) fn composed(root: &Cursor<'_>) -> Option<RuleFile> {
 fn read(root: &Cursor<'_>, rules: Rules) -> Option<RuleFile> {
     let mut fields = root.mapping(&schema::FILE)?;
     let version = fields.required("version").and_then(|version| settings::version(&version));
-    let enabled = defaulted(fields.optional("enabled"), true, Cursor::switch);
+    let enabled = fields.defaulted("enabled", |it| it.switch());
     let rules_from =
         defaulted(fields.optional("rules_from"), None, |from| rules_from::rules_from(from).map(Some));
     if let (Some(Some(from)), Rules::Written) = (&rules_from, rules) {
         rules_from::alone(&fields, from);
     }
     let listen = listen::listen(fields.optional("listen"));
-    let store = defaulted(fields.optional("store"), StoreSettings::default(), settings::store);
+    let store = fields.mapping_or_empty("store", settings::store);
     let trusted_proxies =
         defaulted(fields.optional("trusted_proxies"), Vec::new(), settings::trusted_proxies);
-    let encoded_slash = defaulted(fields.optional("encoded_slash"), EncodedSlash::default(), |slash| {
-        slash.choice(&ENCODED_SLASH)
-    });
-    let on_repeat =
-        defaulted(fields.optional("on_repeat"), OnRepeat::default(), |repeat| repeat.choice(&ON_REPEAT));
-    let headers =
-        defaulted(fields.optional("headers"), HeaderStyle::default(), |headers| headers.choice(&HEADERS));
-    let refusal =
-        defaulted(fields.optional("refusal"), RefusalStyle::default(), |style| style.choice(&REFUSALS));
-    let log = defaulted(fields.optional("log"), LogSettings::default(), settings::log);
+    let encoded_slash = fields.defaulted("encoded_slash", |slash| slash.choice(&ENCODED_SLASH));
+    let on_repeat = fields.defaulted("on_repeat", |repeat| repeat.choice(&ON_REPEAT));
+    let headers = fields.defaulted("headers", |headers| headers.choice(&HEADERS));
+    let refusal = fields.defaulted("refusal", |style| style.choice(&REFUSALS));
+    let log = fields.mapping_or_empty("log", settings::log);
     let telemetry = defaulted(fields.optional("telemetry"), None, |it| telemetry::telemetry(it).map(Some));
     let limits = limits::limits(fields.optional("limits"));
     let upstreams = upstream::upstreams(fields.optional("upstreams"));

@@ -10,7 +10,7 @@ use super::{
     settings::ON_FAILURE,
 };
 use crate::{
-    decode::Cursor,
+    decode::{Cursor, default_of},
     limit::defaulted,
     model::{Excess, Route, Rule, When},
     schema,
@@ -49,7 +49,7 @@ impl Known<'_> {
     ) -> Option<Route> {
         let mut fields = route.mapping(&schema::ROUTE)?;
         let name = fields.required("name").and_then(|name| unique(&name, names, "every route"));
-        let enabled = defaulted(fields.optional("enabled"), true, Cursor::switch);
+        let enabled = fields.defaulted("enabled", |it| it.switch());
         let when = condition::when(fields.optional("when"));
         let strip_prefix =
             defaulted(fields.optional("strip_prefix"), None, |prefix| strip_prefix(prefix).map(Some));
@@ -80,7 +80,7 @@ impl Known<'_> {
         let name = fields
             .required("name")
             .and_then(|name| unique(&name, taken, "every rule of a route, and of `everywhere`,"));
-        let enabled = defaulted(fields.optional("enabled"), true, Cursor::switch);
+        let enabled = fields.defaulted("enabled", |it| it.switch());
         let when = condition::when(fields.optional("when"));
         let mut certain = captured(route);
         certain.extend(when.iter().flat_map(captured));
@@ -88,7 +88,7 @@ impl Known<'_> {
         let written = fields.optional("excess");
         let excess = match &written {
             Some(written) => excess::excess(written, self.upstreams),
-            None => Some(Excess::Reject(None)),
+            None => default_of(&schema::RULE, "excess", |word| excess::excess(word, self.upstreams)),
         };
         let on_failure =
             defaulted(fields.optional("on_failure"), None, |on| on.choice(&ON_FAILURE).map(Some));

@@ -21,8 +21,8 @@ const TABLES: [(&str, RuleTable); 2] =
 pub(super) fn rules_from(from: &Cursor<'_>) -> Option<RulesFrom> {
     let mut fields = from.mapping(&schema::RULES_FROM)?;
     let source = fields.required("source").and_then(|source| self::source(&source));
-    let poll = defaulted(fields.optional("poll"), RulesFrom::POLL, |poll| self::poll(poll));
-    let table = defaulted(fields.optional("table"), RuleTable::Native, |table| table.choice(&TABLES));
+    let poll = fields.defaulted("poll", self::poll);
+    let table = fields.defaulted("table", |table| table.choice(&TABLES));
     let cache = defaulted(fields.optional("cache"), None, |cache| path(cache).map(Some));
     fields.finish();
     Some(RulesFrom { source: source?, poll: poll?, table: table?, cache: cache? })

@@ -28,17 +28,14 @@ pub(super) const ON_FAILURE: [(&str, OnFailure); 3] =
 /// Reads `store`.
 pub(super) fn store(store: &Cursor<'_>) -> Option<StoreSettings> {
     let mut fields = store.mapping(&schema::STORE)?;
-    let default = StoreSettings::default();
-    let url = defaulted(fields.optional("url"), default.url, store_url);
-    let max_keys = defaulted(fields.optional("max_keys"), default.max_keys, Cursor::positive);
-    let when_full =
-        defaulted(fields.optional("when_full"), default.when_full, |when| when.choice(&WHEN_FULL));
-    let timeout = defaulted(fields.optional("timeout"), default.timeout, duration);
-    let on_failure =
-        defaulted(fields.optional("on_failure"), default.on_failure, |on| on.choice(&ON_FAILURE));
-    let nodes = defaulted(fields.optional("nodes"), default.nodes, Cursor::positive);
-    let lease = defaulted(fields.optional("lease"), default.lease, |lease| duration(lease).map(Some));
-    let busy_poll = defaulted(fields.optional("busy_poll"), default.busy_poll, Cursor::switch);
+    let url = fields.defaulted("url", store_url);
+    let max_keys = fields.defaulted("max_keys", |it| it.positive());
+    let when_full = fields.defaulted("when_full", |when| when.choice(&WHEN_FULL));
+    let timeout = fields.defaulted("timeout", duration);
+    let on_failure = fields.defaulted("on_failure", |on| on.choice(&ON_FAILURE));
+    let nodes = fields.defaulted("nodes", |it| it.positive());
+    let lease = defaulted(fields.optional("lease"), None, |lease| duration(lease).map(Some));
+    let busy_poll = fields.defaulted("busy_poll", |it| it.switch());
     fields.finish();
     Some(StoreSettings {
         url: url?,
@@ -128,13 +125,11 @@ const ACCESS: [(&str, AccessLog); 2] = [("off", AccessLog::Off), ("on", AccessLo
 /// Reads `log`.
 pub(super) fn log(log: &Cursor<'_>) -> Option<LogSettings> {
     let mut fields = log.mapping(&schema::LOG)?;
-    let default = LogSettings::default();
-    let refusals = defaulted(fields.optional("refusals"), default.refusals, |which| which.choice(&REFUSALS));
-    let refusals_level =
-        defaulted(fields.optional("refusals_level"), default.refusals_level, |level| level.choice(&LEVELS));
-    let level = defaulted(fields.optional("level"), default.level, |level| level.choice(&LEVELS));
-    let format = defaulted(fields.optional("format"), default.format, |format| format.choice(&FORMATS));
-    let access = defaulted(fields.optional("access"), default.access, |access| access.choice(&ACCESS));
+    let refusals = fields.defaulted("refusals", |which| which.choice(&REFUSALS));
+    let refusals_level = fields.defaulted("refusals_level", |level| level.choice(&LEVELS));
+    let level = fields.defaulted("level", |level| level.choice(&LEVELS));
+    let format = fields.defaulted("format", |format| format.choice(&FORMATS));
+    let access = fields.defaulted("access", |access| access.choice(&ACCESS));
     fields.finish();
     Some(LogSettings {
         refusals: refusals?,

@@ -15,9 +15,9 @@ const PARENTS: [(&str, Parents); 2] = [("follow", Parents::Follow), ("ignore", P
 pub(super) fn telemetry(telemetry: &Cursor<'_>) -> Option<Telemetry> {
     let mut fields = telemetry.mapping(&schema::TELEMETRY)?;
     let otlp = fields.required("otlp").and_then(|otlp| collector(&otlp));
-    let sample = defaulted(fields.optional("sample"), 0.01, share);
-    let parents = defaulted(fields.optional("parents"), Parents::default(), |it| it.choice(&PARENTS));
-    let service = defaulted(fields.optional("service"), "tollgate".to_owned(), service);
+    let sample = fields.defaulted("sample", share);
+    let parents = fields.defaulted("parents", |it| it.choice(&PARENTS));
+    let service = fields.defaulted("service", service);
     let headers = defaulted(fields.optional("headers"), Vec::new(), headers);
     fields.finish();
     Some(Telemetry { otlp: otlp?, sample: sample?, parents: parents?, service: service?, headers: headers? })

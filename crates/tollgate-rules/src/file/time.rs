@@ -12,7 +12,10 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 pub(super) fn span(span: &Cursor<'_>) -> Option<TimeSpan> {
     let mut fields = span.mapping(&schema::TIME)?;
     let (after, before) = (fields.optional("after"), fields.optional("before"));
-    let zone = defaulted(fields.optional("time_zone"), ("UTC", TimeZone::UTC), time_zone);
+    let zone = match fields.optional("time_zone") {
+        Some(zone) => time_zone(&zone),
+        None => default_zone(),
+    };
     fields.finish();
     if after.is_none() && before.is_none() && !fields.has_unknown() {
         fields.mistake_here("says no time: give `after`, `before`, or both");
@@ -34,6 +37,11 @@ pub(super) fn span(span: &Cursor<'_>) -> Option<TimeSpan> {
         }
         _ => zone.filter(|_| given).map(|_| TimeSpan { after, before }),
     }
+}
+
+fn default_zone() -> Option<(&'static str, TimeZone)> {
+    let name = schema::TIME.default_text("time_zone");
+    Some((name, TimeZone::get(name).ok()?))
 }
 
 fn time_zone<'a>(zone: &Cursor<'a>) -> Option<(&'a str, TimeZone)> {

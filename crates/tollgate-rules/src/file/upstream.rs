@@ -2,12 +2,12 @@
 
 use super::{all, names::Names};
 use crate::{
-    decode::{Cursor, did_you_mean},
+    decode::{Cursor, default_of, did_you_mean},
     limit::{defaulted, duration},
     model::{HealthCheck, Server, Upstream},
     schema,
 };
-use std::{collections::HashSet, net::Ipv6Addr, time::Duration};
+use std::{collections::HashSet, net::Ipv6Addr};
 
 /// The file's upstreams, for routes to speak of.
 pub(super) struct Upstreams {
@@ -36,11 +36,11 @@ pub(super) fn upstreams(upstreams: Option<Cursor<'_>>) -> Upstreams {
 fn upstream(value: &Cursor<'_>) -> Option<Upstream> {
     let mut fields = value.mapping(&schema::UPSTREAM)?;
     let servers = fields.required("servers").and_then(|servers| self::servers(&servers));
-    let connect_timeout = defaulted(fields.optional("connect_timeout"), Duration::from_secs(1), duration);
-    let timeout = defaulted(fields.optional("timeout"), Duration::from_secs(30), duration);
-    let idle_timeout = defaulted(fields.optional("idle_timeout"), Duration::from_millis(1500), duration);
-    let abort_grace = defaulted(fields.optional("abort_grace"), Duration::from_secs(30), duration);
-    let tunnel_timeout = defaulted(fields.optional("tunnel_timeout"), Duration::from_secs(3_600), duration);
+    let connect_timeout = fields.defaulted("connect_timeout", duration);
+    let timeout = fields.defaulted("timeout", duration);
+    let idle_timeout = fields.defaulted("idle_timeout", duration);
+    let abort_grace = fields.defaulted("abort_grace", duration);
+    let tunnel_timeout = fields.defaulted("tunnel_timeout", duration);
     let health = defaulted(fields.optional("health"), None, |health| self::health(health).map(Some));
     fields.finish();
     Some(Upstream {
@@ -75,11 +75,14 @@ fn servers(servers: &Cursor<'_>) -> Option<Vec<Server>> {
 
 fn server(item: &Cursor<'_>) -> Option<Server> {
     if !item.is_mapping() {
-        return Some(Server { url: url(item)?, weight: 1 });
+        return Some(Server {
+            url: url(item)?,
+            weight: default_of(&schema::SERVER, "weight", |it| it.positive())?,
+        });
     }
     let mut fields = item.mapping(&schema::SERVER)?;
     let url = fields.required("url").and_then(|url| self::url(&url));
-    let weight = defaulted(fields.optional("weight"), 1, Cursor::positive);
+    let weight = fields.defaulted("weight", |it| it.positive());
     fields.finish();
     Some(Server { url: url?, weight: weight? })
 }
@@ -154,9 +157,9 @@ fn health(health: &Cursor<'_>) -> Option<HealthCheck> {
             None
         }
     });
-    let every = defaulted(fields.optional("every"), Duration::from_secs(5), duration);
-    let unhealthy_after = defaulted(fields.optional("unhealthy_after"), 3, Cursor::positive);
-    let healthy_after = defaulted(fields.optional("healthy_after"), 2, Cursor::positive);
+    let every = fields.defaulted("every", duration);
+    let unhealthy_after = fields.defaulted("unhealthy_after", |it| it.positive());
+    let healthy_after = fields.defaulted("healthy_after", |it| it.positive());
     fields.finish();
     Some(HealthCheck {
         path: path?,

@@ -2,7 +2,6 @@
 
 use super::{ParsedLimit, accepted, charge, defaulted, duration, rate};
 use crate::{decode::Cursor, schema};
-use std::time::Duration;
 use tollgate::{Delay, LeakyBucket, Refill, SmoothBursty, SmoothWarmingUp, TokenBucket};
 
 pub(super) fn token_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
@@ -10,7 +9,7 @@ pub(super) fn token_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
     let pace = fields.required("rate").and_then(|pace| rate(&pace));
     let burst = fields.required("burst").and_then(|burst| burst.positive());
     let initial = defaulted(fields.optional("initial"), None, |initial| initial.count().map(Some));
-    let refill = defaulted(fields.optional("refill"), Refill::Continuous, |refill| {
+    let refill = fields.defaulted("refill", |refill| {
         refill.choice(&[("continuous", Refill::Continuous), ("interval", Refill::Interval)])
     });
     fields.finish();
@@ -29,7 +28,7 @@ pub(super) fn leaky_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
     let mut fields = numbers.mapping(&schema::LEAKY_BUCKET)?;
     let pace = fields.required("rate").and_then(|pace| rate(&pace));
     let capacity = fields.required("capacity").and_then(|capacity| capacity.positive());
-    let delay = defaulted(fields.optional("delay"), Delay::None, |delay| {
+    let delay = fields.defaulted("delay", |delay| {
         match delay.text("`none`, or how many pass without delay, such as 5")? {
             "none" => Some(Delay::None),
             _ => delay.positive().map(Delay::After),
@@ -51,8 +50,8 @@ pub(super) fn leaky_bucket(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
 pub(super) fn smooth_bursty(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
     let mut fields = numbers.mapping(&schema::SMOOTH_BURSTY)?;
     let pace = fields.required("rate").and_then(|pace| rate(&pace));
-    let max_burst = defaulted(fields.optional("max_burst"), Duration::from_secs(1), duration);
-    let initial = defaulted(fields.optional("initial"), 0, Cursor::count);
+    let max_burst = fields.defaulted("max_burst", duration);
+    let initial = fields.defaulted("initial", |it| it.count());
     fields.finish();
 
     let (max_burst, initial) = (max_burst?, initial?);
@@ -65,7 +64,7 @@ pub(super) fn smooth_warming_up(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
     let mut fields = numbers.mapping(&schema::SMOOTH_WARMING_UP)?;
     let pace = fields.required("rate").and_then(|pace| rate(&pace));
     let warmup = fields.required("warmup").and_then(|warmup| duration(&warmup));
-    let cold_factor = defaulted(fields.optional("cold_factor"), 3.0, Cursor::number);
+    let cold_factor = fields.defaulted("cold_factor", |it| it.number());
     // Refused even where the rest is wrong too.
     let cold_factor = cold_factor.filter(|factor| {
         let good = factor.is_finite() && *factor >= 1.0;

@@ -127,8 +127,8 @@ pub(crate) fn names_no_algorithm(fields: &Fields<'_>, but: &[&str]) {
 fn concurrency(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
     let mut fields = numbers.mapping(&schema::CONCURRENCY)?;
     let limit = fields.required("limit").and_then(|limit| limit.positive());
-    let max_hold = defaulted(fields.optional("max_hold"), Duration::from_secs(60), duration);
-    let queue = defaulted(fields.optional("queue"), 0, Cursor::count);
+    let max_hold = fields.defaulted("max_hold", duration);
+    let queue = fields.defaulted("queue", |it| it.count());
     fields.finish();
     let made = Concurrency::new(limit?, max_hold?).map(|limit| queue.map(|queue| limit.with_queue(queue)));
     accepted(&fields, made)?.map(charge)
@@ -137,8 +137,7 @@ fn concurrency(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
 fn bandwidth(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
     let mut fields = numbers.mapping(&schema::BANDWIDTH)?;
     let pace = fields.required("rate").and_then(|pace| rate(&pace));
-    let after =
-        defaulted(fields.optional("after"), 0, |after| after.parsed("a size such as 1MiB", parse_size));
+    let after = fields.defaulted("after", |after| after.parsed("a size such as 1MiB", parse_size));
     fields.finish();
     Some(ParsedLimit::Bandwidth(Bandwidth::new(pace?).with_after(after?)))
 }

@@ -1,8 +1,8 @@
 //! The numbers of windows, logs and counters: everything that counts in a time.
 
-use super::{ParsedLimit, accepted, charge, defaulted, duration};
+use super::{ParsedLimit, accepted, charge, duration};
 use crate::{
-    decode::{Cursor, Fields},
+    decode::{Cursor, Fields, default_of},
     schema,
 };
 use std::time::Duration;
@@ -39,7 +39,9 @@ pub(super) fn fixed_window(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
     let limit = limit(&mut fields);
     let align = fields.optional("align");
     let written = align.is_some();
-    let begins = defaulted(align, Begins::Epoch, |align| align.choice(&BEGINS));
+    let choose = |align: &Cursor<'_>| align.choice(&BEGINS);
+    let begins =
+        align.map_or_else(|| default_of(&schema::FIXED_WINDOW, "align", choose), |align| choose(&align));
     let window = fields.required("window");
     let zone = fields.optional("time_zone");
     fields.finish();
@@ -52,7 +54,8 @@ pub(super) fn fixed_window(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
             zone.mistake("has a meaning only with `align: calendar`");
             return None;
         }
-        zone => defaulted(zone, "UTC", |zone| zone.text("a time zone such as Europe/Paris")),
+        Some(zone) => zone.text("a time zone such as Europe/Paris"),
+        None => Some(schema::FIXED_WINDOW.default_text("time_zone")),
     };
     let calendar = match (&window, zone) {
         (Some(Window::Calendar(unit)), Some(zone)) => Some(accepted(&fields, Calendar::new(*unit, zone))?),

@@ -69,25 +69,7 @@ pub struct RuleFile {
 impl Default for RuleFile {
     /// A file that says nothing: nothing is opened, nothing is limited.
     fn default() -> Self {
-        Self {
-            enabled: true,
-            rules_from: None,
-            listen: Listen::default(),
-            store: StoreSettings::default(),
-            trusted_proxies: Vec::new(),
-            encoded_slash: EncodedSlash::default(),
-            on_repeat: OnRepeat::default(),
-            headers: HeaderStyle::default(),
-            refusal: RefusalStyle::default(),
-            log: LogSettings::default(),
-            telemetry: None,
-            limits: Vec::new(),
-            upstreams: Vec::new(),
-            domains: Domains::default(),
-            everywhere: Vec::new(),
-            routes: Vec::new(),
-            taken: Taken::default(),
-        }
+        crate::file::empty()
     }
 }
 

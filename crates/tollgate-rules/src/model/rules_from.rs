@@ -15,11 +15,6 @@ pub struct RulesFrom {
     pub cache: Option<PathBuf>,
 }
 
-impl RulesFrom {
-    /// How often a database is asked, where the file does not say.
-    pub const POLL: Duration = Duration::from_secs(2);
-}
-
 /// The address of a database. It may hold a password, and is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SourceUrl(pub String);
@@ -31,10 +26,9 @@ impl fmt::Debug for SourceUrl {
 }
 
 /// Which tables have the rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleTable {
     /// Our own.
-    #[default]
     Native,
     /// `t_ratelimite_conf`, read as it stands.
     RateLimitConf,

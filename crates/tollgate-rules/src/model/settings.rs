@@ -52,22 +52,8 @@ pub struct Listener {
 impl Listener {
     /// On this address, with everything else as it is by default.
     #[must_use]
-    pub const fn on(address: SocketAddr) -> Self {
-        Self {
-            address,
-            tls: None,
-            tokens: Vec::new(),
-            open: false,
-            users: Vec::new(),
-            proxied: false,
-            max_connections: 10_000,
-            max_in_flight: 2_000,
-            backlog: 1024,
-            max_header: 32 * 1024,
-            max_body: None,
-            header_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(75),
-        }
+    pub fn on(address: SocketAddr) -> Self {
+        crate::file::default_listener(address)
     }
 }
 
@@ -160,16 +146,7 @@ pub struct StoreSettings {
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self {
-            url: "memory:".to_owned(),
-            max_keys: 1_000_000,
-            when_full: WhenFull::Evict,
-            timeout: Duration::from_millis(20),
-            on_failure: OnFailure::Local,
-            nodes: 1,
-            lease: None,
-            busy_poll: true,
-        }
+        crate::file::default_store()
     }
 }
 
@@ -189,10 +166,9 @@ impl std::fmt::Debug for StoreSettings {
 }
 
 /// How responses tell of limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderStyle {
     /// `RateLimit` and `RateLimit-Policy`.
-    #[default]
     Draft10,
     /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`.
     XRateLimit,
@@ -201,10 +177,9 @@ pub enum HeaderStyle {
 }
 
 /// How a refusal reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalStyle {
     /// `application/problem+json`.
-    #[default]
     Problem,
     /// As the Soul gateway answers.
     Soul,
@@ -213,7 +188,7 @@ pub enum RefusalStyle {
 }
 
 /// What is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     /// Which refusals.
     pub refusals: RefusalLog,
@@ -228,20 +203,18 @@ pub struct LogSettings {
 }
 
 /// How a line of the log reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
-    #[default]
     Text,
     /// One JSON object each.
     Json,
 }
 
 /// Which refusals are logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalLog {
     /// A few a second.
-    #[default]
     Sampled,
     /// Every one.
     All,
@@ -250,22 +223,20 @@ pub enum RefusalLog {
 }
 
 /// How much is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the words are the levels'")]
 pub enum LogLevel {
     Error,
     Warn,
-    #[default]
     Info,
     Debug,
     Trace,
 }
 
 /// Whether every request is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessLog {
     /// No.
-    #[default]
     Off,
     /// A line each.
     On,
@@ -315,10 +286,9 @@ pub struct HealthCheck {
 }
 
 /// What becomes of encoded slashes (`%2F`) in paths, and of backslashes in any spelling: servers read both differently.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EncodedSlash {
     /// The request is answered 400.
-    #[default]
     Reject,
     /// They are slashes; then slashes are merged and dot segments resolved.
     Decode,

@@ -18,10 +18,9 @@ pub struct Telemetry {
 }
 
 /// Who says whether a request that comes with a trace gets a span.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parents {
     /// The trace's own flag.
-    #[default]
     Follow,
     /// The share of all requests: whoever may send requests cannot have spans for the asking.
     Ignore,

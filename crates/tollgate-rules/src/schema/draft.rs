@@ -63,7 +63,7 @@ fn mapping(shape: &Shape, presence: Presence) -> Json {
     let described = |key: &Key| {
         let about = key.about.trim_end_matches('.');
         let about = match key.need {
-            Need::Default(default) => format!("{about}. Default: {default}."),
+            Need::Default(default) | Need::Otherwise(default) => format!("{about}. Default: {default}."),
             Need::Required(_) | Need::Optional => format!("{about}."),
         };
         match value(&key.kind) {

@@ -17,7 +17,7 @@ pub(crate) static TOKEN_BUCKET: Shape = Shape {
     keys: &[&[
         RATE,
         Key::required("burst", Positive, "100", "The most that may come at once"),
-        Key::defaulted("initial", Count, "the burst", "What a new key holds"),
+        Key::otherwise("initial", Count, "the burst", "What a new key holds"),
         Key::defaulted(
             "refill",
             Word(&["continuous", "interval"]),
@@ -219,7 +219,7 @@ pub(crate) static NAMED_LIMIT: Shape = Shape {
                 ),
                 "Other numbers for some keys; what is left out is the limit's own",
             ),
-            Key::defaulted(
+            Key::otherwise(
                 "max_keys",
                 Positive,
                 "the store's",

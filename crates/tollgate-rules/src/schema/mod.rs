@@ -47,8 +47,10 @@ pub(crate) struct Key {
 pub(crate) enum Need {
     /// It must; this is how it could look.
     Required(&'static str),
-    /// It is this when left out.
+    /// It is this when left out, which the reader reads as if the file had it.
     Default(&'static str),
+    /// It is this when left out, in words: what it is depends on something else.
+    Otherwise(&'static str),
     /// It is nothing when left out.
     Optional,
 }
@@ -95,6 +97,14 @@ impl Shape {
         self.keys.iter().copied().flatten()
     }
 
+    /// What a key is when left out.
+    pub(crate) fn default_text(&self, name: &str) -> &'static str {
+        match self.key(name).map(|key| key.need) {
+            Some(Need::Default(text)) => text,
+            _ => unreachable!("{}.{name} has no default", self.name),
+        }
+    }
+
     /// The key that `name` is, or stands for.
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys().find(|key| match key.family() {
@@ -111,6 +121,10 @@ impl Key {
 
     const fn defaulted(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Self {
         Self { name, kind, need: Need::Default(default), about }
+    }
+
+    const fn otherwise(name: &'static str, kind: Kind, words: &'static str, about: &'static str) -> Self {
+        Self { name, kind, need: Need::Otherwise(words), about }
     }
 
     const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {

@@ -44,8 +44,8 @@ fn section(page: &mut String, shape: &Shape) -> std::fmt::Result {
     for Key { name, kind, need, about } in shape.keys() {
         let default = match need {
             Need::Required(_) => "required".to_owned(),
-            Need::Default(phrase) if phrase.contains(' ') => (*phrase).to_owned(),
-            Need::Default(value) => format!("`{value}`"),
+            Need::Default(phrase) | Need::Otherwise(phrase) if phrase.contains(' ') => (*phrase).to_owned(),
+            Need::Default(value) | Need::Otherwise(value) => format!("`{value}`"),
             Need::Optional => String::new(),
         };
         let about = about.trim_end_matches('.');

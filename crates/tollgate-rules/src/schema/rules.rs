@@ -19,7 +19,7 @@ pub(crate) static ROUTE: Shape = Shape {
     keys: &[&[
         NAME,
         ENABLED,
-        Key::defaulted("when", Mapping(&WHEN), "every request", "Which requests"),
+        Key::otherwise("when", Mapping(&WHEN), "every request", "Which requests"),
         Key::optional(
             "strip_prefix",
             Text("path"),
@@ -43,7 +43,7 @@ pub(crate) static RULE: Shape = Shape {
     keys: &[&[
         NAME,
         ENABLED,
-        Key::defaulted("when", Mapping(&WHEN), "every request", "Which of the route's requests"),
+        Key::otherwise("when", Mapping(&WHEN), "every request", "Which of the route's requests"),
         Key::required(
             "limits",
             Kind::List(&Mapping(&RULE_LIMIT)),
@@ -56,7 +56,7 @@ pub(crate) static RULE: Shape = Shape {
             "reject",
             "What becomes of requests that find no room; `shadow` counts, logs and lets pass",
         ),
-        Key::defaulted(
+        Key::otherwise(
             "on_failure",
             ON_FAILURE,
             "the store's",
@@ -228,7 +228,7 @@ pub(crate) static HEADER_COST: Shape = Shape {
     example: "{ header: x-cost, default: 1, max: 100 }",
     keys: &[&[
         Key::required("header", Text("name of a header"), "x-cost", "Which header"),
-        Key::defaulted(
+        Key::otherwise(
             "default",
             Count,
             "1",

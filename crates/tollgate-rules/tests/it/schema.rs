@@ -121,6 +121,87 @@ fn bad_files_are_bad_for_both() {
     }
 }
 
+/// A file with each kind of mapping that has defaults, whose keys stand for `...`.
+const WITH_DEFAULTS: [(&str, &str); 24] = [
+    ("file", "..."),
+    ("rules_from", "rules_from: { source: \"sqlite://rules.db\", ... }"),
+    ("listener", "listen: { admin: { address: 127.0.0.1:9000, ... } }"),
+    ("store", "store: { ... }"),
+    ("log", "log: { ... }"),
+    ("telemetry", "telemetry: { otlp: \"http://127.0.0.1:4318\", ... }"),
+    ("domains", "domains: { files: [a.yaml], ... }"),
+    ("token_bucket", "limits: { a: { token_bucket: { rate: 1/s, burst: 5, ... } } }"),
+    ("leaky_bucket", "limits: { a: { leaky_bucket: { rate: 1/s, capacity: 5, ... } } }"),
+    ("smooth_bursty", "limits: { a: { smooth_bursty: { rate: 1/s, ... } } }"),
+    ("smooth_warming_up", "limits: { a: { smooth_warming_up: { rate: 1/s, warmup: 1s, ... } } }"),
+    ("concurrency", "limits: { a: { concurrency: { limit: 1, ... } } }"),
+    ("fixed_window", "limits: { a: { fixed_window: { limit: 1, window: 1m, ... } } }"),
+    ("bandwidth", "everywhere: [ { name: a, limits: [ { bandwidth: { rate: 1/s, ... } } ] } ]"),
+    ("named_limit", "limits: { a: { sliding_log: { limit: 1, window: 1m }, ... } }"),
+    ("upstream", "upstreams: { a: { servers: [ \"http://127.0.0.1:1\" ], ... } }"),
+    ("server", "upstreams: { a: { servers: [ { url: \"http://127.0.0.1:1\", ... } ] } }"),
+    ("health", "upstreams: { a: { servers: [ \"http://127.0.0.1:1\" ], health: { path: /ok, ... } } }"),
+    (
+        "route",
+        "upstreams: { a: { servers: [ \"http://127.0.0.1:1\" ] } }, routes: [ { name: a, upstream: a, ... } ]",
+    ),
+    (
+        "rule",
+        "everywhere: [ { name: a, limits: [ { sliding_log: { limit: 1, window: 1m }, key: [] } ], ... } ]",
+    ),
+    (
+        "rule_limit",
+        "everywhere: [ { name: a, limits: [ { sliding_log: { limit: 1, window: 1m }, key: [header.a], ... } ] } ]",
+    ),
+    (
+        "header_cost",
+        "everywhere: [ { name: a, limits: [ { sliding_log: { limit: 1, window: 1m }, key: [], cost: { header: a, ... } } ] } ]",
+    ),
+    (
+        "reject",
+        "everywhere: [ { name: a, limits: [ { sliding_log: { limit: 1, window: 1m }, key: [] } ], excess: { reject: { ... } } } ]",
+    ),
+    (
+        "degrade",
+        "everywhere: [ { name: a, limits: [ { sliding_log: { limit: 1, window: 1m }, key: [] } ], excess: { degrade: { ... } } } ]",
+    ),
+];
+
+#[test]
+fn what_is_left_out_is_the_published_default() {
+    let published = fs::read_to_string(repository("docs/tollgate.schema.json")).unwrap();
+    let published: Value = serde_json::from_str(&published).unwrap();
+    let mut checked = 0;
+    for (name, definition) in published["$defs"].as_object().unwrap() {
+        let written = definition["properties"].as_object().into_iter().flatten().filter_map(|(key, of)| {
+            let (_, default) = of["description"].as_str()?.rsplit_once(" Default: ")?;
+            let default = default.strip_suffix('.')?;
+            // Defaults in words depend on something else.
+            let is_value =
+                !default.contains(' ') && (name.as_str(), key.as_str()) != ("fixed_window", "time_zone");
+            is_value.then(|| (key.clone(), default.to_owned()))
+        });
+        let written: Vec<(String, String)> = written.collect();
+        if written.is_empty() || name == "time" {
+            continue;
+        }
+        let template = WITH_DEFAULTS.iter().find(|(of, _)| of == name);
+        let (_, template) = template.unwrap_or_else(|| panic!("{name} has defaults: {written:?}"));
+        let read = |keys: &str| {
+            let text = format!("{{ version: 1, {} }}", template.replace("...", keys));
+            let file = parse_rules(&text, environment).unwrap_or_else(|wrong| panic!("{text}: {wrong}"));
+            format!("{file:?} {}", file.store.url)
+        };
+        let without = read("");
+        for (key, default) in written {
+            let default = if default.ends_with(':') { format!("{default:?}") } else { default };
+            assert_eq!(read(&format!("{key}: {default}")), without, "{name}.{key}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 50, "{checked}");
+}
+
 /// Every place in a value, as JSON pointers.
 fn places(value: &Value, here: String, found: &mut Vec<String>) {
     match value {
