@@ -24,6 +24,8 @@ pub struct Health {
     pub without_redis: u64,
     /// How often Redis was given up for a while.
     pub outages: u64,
+    /// Charges that wait on this node now, for their turn or for a slot.
+    pub waiting: usize,
     /// Why the last of the failed questions failed, if any did.
     pub last_error: Option<String>,
 }
@@ -97,6 +99,7 @@ impl RedisStore {
             failed: counts.failed.load(Relaxed),
             without_redis: counts.without_redis.load(Relaxed),
             outages,
+            waiting: self.shared.queues.waiting(),
             last_error: counts.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }

@@ -1,8 +1,8 @@
 //! The database goes away, and comes back.
 
 use crate::home::{edit, first_rules, folder, judged, named};
-use std::{fs, time::Duration};
-use testkit::DatabaseServer;
+use std::fs;
+use testkit::{DatabaseServer, eventually_async};
 use tollgate_book::{BookError, Cache, Keeper, SqlKeeper};
 
 async fn check(server: DatabaseServer) {
@@ -19,15 +19,8 @@ async fn check(server: DatabaseServer) {
     }
     server.restart();
     // Nothing has to be told to it.
-    let mut again = keeper.read().await;
-    for _ in 0..100 {
-        if again.is_ok() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        again = keeper.read().await;
-    }
-    assert_eq!(again.unwrap(), book);
+    let again = eventually_async("the database to answer", || async { keeper.read().await.ok() }).await;
+    assert_eq!(again, book);
     keeper.change(&[change], "ann", &judged).await.unwrap();
 }
 

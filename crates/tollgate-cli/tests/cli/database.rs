@@ -354,6 +354,7 @@ fn a_changed_file_keeps_the_rules_of_the_database() {
         ask(&serving, "PUT", "/v1/switch/rule", r#"{"route":"app","rule":"all","enabled":false}"#);
     assert_eq!(status, "200", "{told}");
     for _ in 0..3 {
+        // The database is asked several times meanwhile.
         thread::sleep(Duration::from_millis(500));
         let told = serving.ready().1["components"]["rules"].to_string();
         assert!(told.contains("move it there with `tollgate rules push`"), "{told}");

@@ -14,7 +14,6 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     thread,
-    time::Duration,
 };
 use testkit::{Arrival, Arrivals, Envoy, Seen, Upstream, envoy_clients, eventually};
 
@@ -297,7 +296,8 @@ fn files_that_change_under_load_drop_nobody_and_lose_no_count() {
         for generation in 2..6 {
             folder.file("domains/shop.yaml", shop(1_000_000 + generation as u32));
             serving.generation(generation);
-            thread::sleep(Duration::from_millis(50));
+            let before = asked.load(SeqCst);
+            eventually("questions about the new limit", || (asked.load(SeqCst) >= before + 20).then_some(()));
         }
         is_over.store(true, SeqCst);
     });

@@ -13,16 +13,19 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::{sleep, timeout},
+    sync::Notify,
+    time::timeout,
 };
 use tollgate_net::{Crew, CrewSettings, Door, Drain, DrainTimes, Drained, Guard, Listener, Stream};
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Answers every byte with itself; one that is under way when the drain closes is answered still.
+/// Answers every byte with itself; `!` when it is told to. One that is under way when the drain closes is answered still.
 #[derive(Default)]
 struct Echo {
     served: AtomicUsize,
+    held: Notify,
+    go: Notify,
     threads: std::sync::Mutex<Vec<ThreadId>>,
 }
 
@@ -37,7 +40,8 @@ impl Door for Echo {
             };
             let Ok(byte) = byte else { return };
             if byte == b'!' {
-                sleep(Duration::from_millis(200)).await;
+                self.held.notify_one();
+                self.go.notified().await;
             }
             if stream.write_u8(byte).await.is_err() {
                 return;
@@ -105,10 +109,14 @@ async fn what_was_begun_is_finished_and_the_threads_end_with_the_drain() {
     let mut idle = TcpStream::connect(address).await.expect("it listens");
     assert_eq!(echo(&mut idle, b'a').await.expect("an answer"), b'a');
     busy.write_u8(b'!').await.expect("room in the buffer");
-    sleep(Duration::from_millis(50)).await;
+    timeout(LONG, door.held.notified()).await.expect("a request under way");
 
     drain.begin();
-    let answered = async { (busy.read_u8().await, idle.read_u8().await) };
+    let answered = async {
+        let idle = idle.read_u8().await;
+        door.go.notify_one();
+        (busy.read_u8().await, idle)
+    };
     let (drained, (busy, idle)) = tokio::join!(drain.run(), answered);
     assert_eq!(drained, Drained::Empty);
     assert_eq!(busy.expect("an answer that was under way"), b'!');

@@ -148,6 +148,10 @@ impl WaitQueue {
         self.turns.get(place).is_some_and(|turn| turn.due() <= deadline)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
     pub(super) fn has_waiters(&self) -> bool {
         !self.waiters.is_empty()
     }

@@ -82,6 +82,11 @@ impl WaitQueues {
         self.lock().get(bucket).is_some_and(|queue| queue.covers(arrival, deadline))
     }
 
+    /// How many wait, at all buckets together.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().values().map(WaitQueue::len).sum()
+    }
+
     /// Says that there may be room at a bucket.
     pub(crate) fn look_again(&self, bucket: &[u8]) {
         if self.count.load(Relaxed) > 0 {

@@ -11,7 +11,7 @@ use std::{
     collections::HashMap,
     time::{Duration, Instant},
 };
-use testkit::slot_of;
+use testkit::{Random, slot_of};
 use tokio::task::JoinSet;
 use tollgate::{
     Charge, DecidedBy, Decision, FixedWindow, ManualClock, OnFailure, Rate, SetStatus, SlidingLog,
@@ -28,16 +28,6 @@ pub(crate) const CASES: &[Case] = &[
     ("sets and a later format", later_format),
 ];
 
-/// Numbers that look random, the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
-
 /// The same sets at the same times on a cluster and on one server.
 fn as_on_one(places: &Places) -> Result<(), String> {
     let runtime = runtime();
@@ -51,12 +41,12 @@ fn as_on_one(places: &Places) -> Result<(), String> {
             (store, limits)
         };
         let (cluster, one) = (open(&places.cluster().url()), open(&places.server().url()));
-        let (keys, mut dice) = (three_keys(), Dice(1));
+        let (keys, mut random) = (three_keys(), Random::new(1));
         let (mut refused, sets) = (0, if is_soak() { 5_000 } else { 300 });
         for number in 0..sets {
-            clock.advance(Duration::from_millis(dice.throw(400)));
-            let parts: Vec<(usize, usize, u32)> = (0..=dice.throw(4))
-                .map(|_| (dice.throw(2) as usize, dice.throw(3) as usize, dice.throw(4) as u32))
+            clock.advance(Duration::from_millis(random.below(400) as u64));
+            let parts: Vec<(usize, usize, u32)> = (0..=random.below(4))
+                .map(|_| (random.below(2), random.below(3), random.below(4) as u32))
                 .collect();
             let told = async |(store, limits): &(RedisStore, [RedisLimit; 2])| {
                 let charge = |(limit, key, cost): &(usize, usize, u32)| {
@@ -99,10 +89,11 @@ fn that_cross(places: &Places) -> Result<(), String> {
         for caller in 0..16 {
             let (store, limit, keys) = (store.clone(), limit.clone(), keys.clone());
             callers.spawn(async move {
-                let (mut dice, mut samples, mut admitted) = (Dice(caller), Vec::new(), HashMap::new());
+                let (mut random, mut samples, mut admitted) =
+                    (Random::new(caller), Vec::new(), HashMap::new());
                 for _ in 0..40 {
-                    let (first, count) = (dice.throw(3) as usize, 2 + dice.throw(2) as usize);
-                    let backwards = dice.throw(2) == 0;
+                    let (first, count) = (random.below(3), 2 + random.below(2));
+                    let backwards = random.below(2) == 0;
                     let mut set: Vec<&str> = (0..count).map(|it| keys[(first + it) % 3].as_str()).collect();
                     if backwards {
                         set.reverse();

@@ -14,6 +14,7 @@ use std::{
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use testkit::Random;
 use tokio::{sync::oneshot, task::LocalSet, time::Instant};
 use tollgate::{Charge, OnFailure, Store, WaitError};
 use tollgate_redis::{RedisLimit, RedisStore};
@@ -118,7 +119,8 @@ async fn hammer(node: Rc<Node>) -> Result<(), String> {
     let failure = Rc::new(RefCell::new(None));
     let began = Instant::now();
     let mut tasks = Vec::new();
-    let mut random = Random(node.order.seed);
+    // The same load for exact and for leased.
+    let mut random = Random::new(node.order.seed);
     let mut next = began + node.order.late;
     while next < began + node.order.lasting {
         tokio::time::sleep_until(next).await;
@@ -155,7 +157,8 @@ async fn hammer(node: Rc<Node>) -> Result<(), String> {
 async fn give_up(node: Rc<Node>) -> Result<(), String> {
     let released = Rc::new(RefCell::new(Vec::new()));
     let late = Rc::new(RefCell::new(Duration::ZERO));
-    let mut random = Random(node.order.seed);
+    // The same load for exact and for leased.
+    let mut random = Random::new(node.order.seed);
     let began = Instant::now();
     let probe = tokio::task::spawn_local({
         let late = Rc::clone(&late);
@@ -272,25 +275,5 @@ impl Node {
         turn.ready().await;
         say("came");
         std::future::pending().await
-    }
-}
-
-/// Xorshift: the same load for exact and for leased.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

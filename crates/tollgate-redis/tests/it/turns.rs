@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use testkit::eventually_async;
 use tollgate::{
     Charge, Concurrency, DecidedBy, Decision, Enter, Entered, FixedWindow, Held, Limit, ManualClock,
     OnFailure, Rate, SmoothWarmingUp, Store, TokenBucket, WaitError,
@@ -175,7 +176,8 @@ fn slots_of_a_fleet_come_back_and_are_renewed_while_held() {
                 store.enter(&[Charge::new(&limit, "k")]).up_to(Duration::from_secs(20)).await
             })
         };
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        let is_standing = || async { (store.health().waiting == 1).then_some(()) };
+        eventually_async("the other to stand in the queue", is_standing).await;
         drop(permit);
         let permit = other.await.expect("a task").expect("the slot");
         assert_eq!(permit.leave().await.expect("an answer"), 1);
@@ -239,6 +241,7 @@ async fn enter_without_redis() {
         let (store, slots) = (Arc::clone(&store), slots.clone());
         async move { Enter::enter(&store, &[Charge::new(&slots, "k").up_to(Duration::from_secs(5))]).await }
     });
+    // Should it not wait by then, it has not waited below.
     tokio::time::sleep(Duration::from_millis(20)).await;
     drop(held);
     let Entered::In(second) = waiting.await.expect("no panic").expect("an answer") else {

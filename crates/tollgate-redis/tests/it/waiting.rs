@@ -8,6 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
+use testkit::{Random, eventually_async};
 use tollgate::{
     Align, Charge, Concurrency, FixedWindow, Limit, ManualClock, Passed, Rate, Reason, SlidingLog, Status,
     Store, TokenBucket, WaitError,
@@ -27,29 +28,19 @@ async fn peek(store: &RedisStore, limit: &RedisLimit, cost: u32) -> Status {
     told.statuses()[0]
 }
 
-/// Looks until it is so. Nothing of ours is polled meanwhile.
-async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let began = Instant::now();
-    while !is_so().await {
-        assert!(began.elapsed() < 10 * SECOND, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(1)).await;
+/// Polls a waiter until it stands in its queue, behind those that stood there before.
+async fn stands(store: &RedisStore, mut waiting: Pin<&mut impl Future>) {
+    let before = store.health().waiting;
+    let is_there = || async { (store.health().waiting > before).then_some(()) };
+    tokio::select! {
+        biased;
+        _ = waiting.as_mut() => panic!("its turn is yet to come"),
+        () = eventually_async("a place in the queue", is_there) => {}
     }
 }
 
 fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-/// Xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
 }
 
 /// A waiter of the random runs.
@@ -70,15 +61,15 @@ enum Fate {
 }
 
 fn plans(seed: u64, dearest: u32) -> Vec<Plan> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut arrives = Duration::ZERO;
     let plan = |_| {
-        arrives += Duration::from_micros(random.below(10_000));
+        arrives += Duration::from_micros(random.below(10_000) as u64);
         Plan {
             arrives,
-            cost: 1 + random.below(dearest.into()) as u32,
-            up_to: [5 * SECOND, Duration::from_millis(random.below(500))][random.below(2) as usize],
-            gives_up: (random.below(2) == 0).then(|| Duration::from_micros(random.below(300_000))),
+            cost: 1 + random.below(dearest as usize) as u32,
+            up_to: [5 * SECOND, Duration::from_millis(random.below(500) as u64)][random.below(2)],
+            gives_up: (random.below(2) == 0).then(|| Duration::from_micros(random.below(300_000) as u64)),
         }
     };
     (0..200).map(plan).collect()
@@ -192,12 +183,12 @@ impl Slow {
     }
 
     async fn eventually_fills_in(&self, what: &str, time: Duration) {
-        eventually(what, || async { self.fills_in().await == time }).await;
+        eventually_async(what, || async { (self.fills_in().await == time).then_some(()) }).await;
     }
 
-    /// Lets a waiter's question be answered, and its queue come to rest.
-    async fn stands(&self, waiting: Pin<&mut impl Future<Output = Result<Passed, WaitError>>>) {
-        let mut waiting = waiting;
+    /// Polls a waiter until it stands in its queue, and a while longer, in which nothing comes of it.
+    async fn stands(&self, mut waiting: Pin<&mut impl Future<Output = Result<Passed, WaitError>>>) {
+        stands(&self.store, waiting.as_mut()).await;
         let is_over = tokio::time::timeout(Duration::from_millis(60), waiting.as_mut()).await;
         assert!(is_over.is_err(), "its turn is seconds away");
     }
@@ -288,6 +279,7 @@ fn a_turn_that_came_and_was_not_taken_is_the_next_ones_or_spent() {
         // Handed over by now, or about to be.
         tokio::time::sleep(LATE).await;
         drop(third);
+        // Nothing comes back meanwhile.
         tokio::time::sleep(LATE).await;
         assert_eq!(slow.fills_in().await, TEN, "once it is due it is spent");
     });
@@ -388,9 +380,9 @@ fn whoever_is_not_polled_holds_up_nobody() {
             let charge = [Charge::new(&limit, "k")];
             let held = store.enter(&charge).up_to(Duration::ZERO).await.expect("it is free");
             let mut forgotten = Box::pin(store.enter(&charge).up_to(20 * SECOND));
-            assert!(tokio::time::timeout(SECOND / 50, forgotten.as_mut()).await.is_err(), "{name}");
+            stands(&store, forgotten.as_mut()).await;
             let mut next = Box::pin(store.enter(&charge).up_to(20 * SECOND));
-            assert!(tokio::time::timeout(SECOND / 50, next.as_mut()).await.is_err(), "{name}");
+            stands(&store, next.as_mut()).await;
             drop(held);
             let began = Instant::now();
             let entered = next.await.expect("the forgotten one's turn");
@@ -410,15 +402,19 @@ fn slots_go_to_those_who_wait_in_their_order() {
         let charge = [Charge::new(&slots, "k")];
         let held = store.enter(&charge).up_to(Duration::ZERO).await.expect("a slot");
         let order = RefCell::new(Vec::new());
+        let standing = async |count: usize| {
+            let is_so = || async { (store.health().waiting == count).then_some(()) };
+            eventually_async("so many to stand in the queue", is_so).await;
+        };
         let waiter = async |place: usize| {
             // One after the other, since questions that are asked at once may be answered in any order.
-            tokio::time::sleep(Duration::from_millis(10) * place as u32).await;
+            standing(place).await;
             let permit = store.enter(&charge).up_to(20 * SECOND).await.expect("a slot");
             order.borrow_mut().push(place);
             permit.leave().await.expect("an answer");
         };
         let releasing = async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            standing(10).await;
             held.leave().await.expect("an answer");
         };
         tokio::join!(join_all((0..10).map(waiter).collect()), releasing);
@@ -435,8 +431,10 @@ fn a_large_cost_is_not_overtaken() {
         let charge = |cost| [Charge::new(&limit, "k").cost(cost)];
         assert!(store.check(&charge(5)).await.expect("an answer").is_allow());
         let order = RefCell::new(Vec::new());
-        let waiter = async |place: u32, cost: u32| {
-            tokio::time::sleep(Duration::from_millis(5) * place).await;
+        let waiter = async |place: usize, cost: u32| {
+            let came = || store.health().waiting + order.borrow().len();
+            let is_next = || async { (came() >= place).then_some(()) };
+            eventually_async("those in front to have come", is_next).await;
             store.wait(&charge(cost)).up_to(20 * SECOND).await.expect("its turn");
             order.borrow_mut().push(place);
         };

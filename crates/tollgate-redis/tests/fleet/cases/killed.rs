@@ -82,7 +82,6 @@ pub(super) fn waiting(fleet: &Fleet) -> Result<(), String> {
     crew::release(&mut nodes)?;
     let mut node = nodes.pop().ok_or("no node")?;
     node.hear("booked")?;
-    std::thread::sleep(Duration::from_millis(50));
     node.kill()?;
     let one = [Charge::new(&limit, KEYS[0])];
     let turn = fleet.runtime.block_on(store.wait(&one).up_to(Duration::from_secs(5)));
@@ -108,6 +107,7 @@ pub(super) fn queueing(fleet: &Fleet) -> Result<(), String> {
     let mut nodes = crew::muster(std::slice::from_ref(&order))?;
     crew::release(&mut nodes)?;
     let node = nodes.pop().ok_or("no node")?;
+    // By then more come than go, and a queue stands.
     std::thread::sleep(Duration::from_millis(700));
     node.kill()?;
     let reset = fleet.peek(&order, 0)?.statuses()[0].reset_after().unwrap_or(Duration::MAX).as_nanos() as u64;

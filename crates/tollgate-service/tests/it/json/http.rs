@@ -144,6 +144,7 @@ fn a_body_in_pieces_is_one_body() {
     client.send("POST /v1/check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
     for piece in CHECK.as_bytes().chunks(5) {
         client.send(&format!("{:x}\r\n{}\r\n", piece.len(), std::str::from_utf8(piece).expect("text")));
+        // So that they come one by one.
         std::thread::sleep(Duration::from_millis(1));
     }
     client.send("0\r\n\r\n");

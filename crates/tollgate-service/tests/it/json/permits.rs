@@ -104,7 +104,7 @@ fn who_waits_in_line_has_the_slot_that_comes_back() {
     assert_eq!(told.json()["waited_ms"], 1000);
     let name = path(&told);
     drop(client);
-    std::thread::sleep(Duration::from_millis(50));
+    eventually("the connection to be closed", || (stage.connections() == 0).then_some(()));
     assert_eq!(free(&stage), 1, "it is held by its name, not by the connection");
     clock.advance(Duration::from_secs(20));
     assert_eq!(stage.client().request("PUT", &name).status, 200);

@@ -14,6 +14,13 @@ fn stage(url: &str, on_failure: OnFailure) -> Stage<RedisStore> {
     })
 }
 
+/// Waits until so many stand in line at this server.
+#[track_caller]
+fn standing(stage: &Stage<RedisStore>, count: usize) {
+    let waiting = || stage.decisions.store().health().waiting;
+    eventually(&format!("{count} in line"), || (waiting() == count).then_some(()));
+}
+
 fn path(told: &Told) -> String {
     assert_eq!(told.status, 201, "{told:?}");
     format!("/v1/permits/{}", told.json()["permit"].as_str().expect("a name"))
@@ -53,7 +60,7 @@ fn a_slot_given_back_on_one_server_is_had_by_who_waits_at_another() {
     let held = path(&one.post("/v1/permits", r#"{"limit":"checkout","key":"a","cost":2}"#));
     let mut client = two.client();
     client.send_post("/v1/permits", r#"{"limit":"checkout","key":"a","up_to_ms":20000}"#);
-    std::thread::sleep(Duration::from_millis(100));
+    standing(&two, 1);
     assert_eq!(one.client().request("DELETE", &held).status, 204);
     let told = client.told().expect("an answer");
     let name = path(&told);
@@ -65,9 +72,9 @@ fn a_slot_given_back_on_one_server_is_had_by_who_waits_at_another() {
     let held = path(&one.post("/v1/permits", r#"{"limit":"checkout","key":"a","cost":2}"#));
     let mut client = two.client();
     client.send_post("/v1/permits", r#"{"limit":"checkout","key":"a","up_to_ms":20000}"#);
-    std::thread::sleep(Duration::from_millis(100));
+    standing(&two, 1);
     drop(client);
-    std::thread::sleep(Duration::from_millis(200));
+    standing(&two, 0);
     assert_eq!(one.client().request("DELETE", &held).status, 204);
     eventually("both are free", || (one.remaining("checkout", "a") == 2).then_some(()));
 }

@@ -41,7 +41,7 @@ pub(crate) struct Stage<S: Enter> {
     /// How many requests are being answered.
     pub(crate) in_flight: Box<dyn Fn() -> usize + Send + Sync>,
     /// Dropped last: what is above runs on it.
-    _crew: Crew,
+    crew: Crew,
     pub(crate) runtime: Runtime,
 }
 
@@ -71,7 +71,12 @@ impl<S: Enter + 'static> Stage<S> {
         let in_flight = Box::new(door.in_flight());
         let crew = Crew::start("http", listener.expect("a port"), crew, &drain, door).expect("threads");
         drop(entered);
-        Self { address: crew.address(), decisions, drain, in_flight, _crew: crew, runtime }
+        Self { address: crew.address(), decisions, drain, in_flight, crew, runtime }
+    }
+
+    /// How many connections are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.crew.connections()()
     }
 
     pub(crate) fn client(&self) -> Client {

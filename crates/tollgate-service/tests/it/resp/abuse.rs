@@ -64,6 +64,7 @@ fn a_request_that_comes_byte_by_byte_is_one_request() {
     let mut stream = stage.raw();
     for byte in b"*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n" {
         stream.write_all(&[*byte]).expect("sent");
+        // So that they come one by one.
         sleep(Duration::from_millis(1));
     }
     let mut answer = [0; 11];
@@ -118,6 +119,7 @@ fn who_says_nothing_is_let_go_and_who_talks_is_not() {
     while deaf.write(&chunk).is_ok() {}
     for _ in 0..30 {
         assert_eq!(talking.command(&["PING"]).expect("an answer").text(), "PONG");
+        // For longer than the idle timeout, and more often.
         sleep(Duration::from_millis(50));
     }
     silent.set_read_timeout(Some(LONG)).expect("a timeout");

@@ -44,8 +44,8 @@ async fn health_flips_before_the_listener_closes_and_calls_under_way_are_answere
         .expect("an end");
     assert_eq!(&ended.messages[..], &[0, 0, 0, 0, 2, 8, 2]);
 
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert!(tokio::net::TcpStream::connect(open.address).await.is_err(), "closed by now");
+    let is_closed = || async { tokio::net::TcpStream::connect(open.address).await.err() };
+    testkit::eventually_async("the listener to close", is_closed).await;
     message.send_data(body.slice(4..), true).expect("sent");
     let late = timeout(LONG, late).await.expect("in time").expect("an answer");
     let mut late = late.into_body();
