@@ -81,8 +81,9 @@ impl fmt::Display for Time {
 }
 
 /// A duration in whole nanoseconds; longer than 584 years is 584 years.
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+pub(crate) const fn nanos(duration: Duration) -> u64 {
+    let nanos = duration.as_nanos();
+    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
 }
 
 /// A hint is rounded up to a whole microsecond, so that nobody is told to come early.

@@ -5,9 +5,12 @@ use crate::{
     clock::Clock,
     decision::Status,
     few::Few,
-    slot::{ChargeRequest, LockedSlot, Missing},
+    slot::{ChargeRequest, LockedSlot, Missing, SlotExtras},
     step::{Mode, taken::Taken, turns::Turns},
-    sync::Ordering::{Acquire, Relaxed},
+    sync::{
+        Ordering::{Acquire, Relaxed},
+        hold,
+    },
     time::Time,
     wait::{
         Asked, At, Bucket, Gate, HasGate, Order, Permit, Refused, Reservation, Timing, Toll, Wait, WaitAt,
@@ -105,7 +108,7 @@ impl<T: SingleBucket> Reservation<'_, T> {
 }
 
 const fn order(cost: u32) -> Order {
-    Order::one(Toll { bucket: Bucket::Only, cost: cost as u64, up_to: None })
+    Order::One(Toll { bucket: Bucket::Only, cost: cost as u64, up_to: None })
 }
 
 impl<C: Clock> Limiter<C> {
@@ -156,7 +159,7 @@ impl<C: Clock> Gate for Limiter<C> {
 
     fn ask(&self, order: &Order, timing: Timing) -> Asked {
         let now = self.never_back(timing.at);
-        let Some(toll) = order.tolls.first() else {
+        let Some(toll) = order.tolls().first() else {
             return Asked::new(Few::Many(Vec::new()), Few::Many(Vec::new()), None, now);
         };
         let up_to = timing.patience(toll, self.parameters.step().turns());
@@ -172,8 +175,24 @@ impl<C: Clock> Gate for Limiter<C> {
         Asked::new(Few::One(status), Few::One(taken), status.permit, now)
     }
 
+    fn release_one(&self, toll: &Toll, timing: Timing) -> Option<(Status, Time)> {
+        let now = self.never_back(timing.at);
+        let rest = &mut *hold(&self.rest);
+        let is_alone = self.parked.load(Acquire) && rest.extras == SlotExtras::default();
+        let narrow = self.parameters.read().1.filter(|it| is_alone && it.turns() == Turns::Booked)?;
+        let (status, next) = narrow.ask_release(rest.word, now, toll.units(), None)?;
+        if !status.is_allow() || toll.cost == 0 {
+            return None;
+        }
+        rest.word = next;
+        if !C::MONOTONIC {
+            self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
+        }
+        Some((status, now))
+    }
+
     fn ask_quickly(&self, order: &Order) -> Option<Status> {
-        let units = u32::try_from(order.tolls.first()?.cost).ok()?;
+        let units = u32::try_from(order.tolls().first()?.cost).ok()?;
         let now = self.never_back(self.clock.now());
         let status = self.try_single_word(units, now, Mode::Charge).ok().filter(Status::is_allow)?;
         if !C::MONOTONIC && units > 0 {

@@ -231,11 +231,14 @@ impl<'a> LockedSlot<'a> {
     #[inline(always)]
     fn answer(&self, cost: u32, request: &ChargeRequest) -> Answer {
         let ask = Ask { at: self.at, cost, up_to: request.up_to };
-        if let (SlotState::Word(word), Some(narrow), Mode::Charge | Mode::Peek) =
-            (&self.state, self.narrow, request.mode)
-            && let Ok((status, next)) = narrow.ask(*word, self.now, cost, ask.up_to)
-        {
-            return Answer { status, next: [next, 0] };
+        if let (SlotState::Word(word), Some(narrow)) = (&self.state, self.narrow) {
+            let answer = match request.mode {
+                Mode::Charge | Mode::Peek => narrow.ask(*word, self.now, cost, ask.up_to).ok(),
+                Mode::Release => narrow.ask_release(*word, self.now, cost, ask.up_to),
+            };
+            if let Some((status, next)) = answer {
+                return Answer { status, next: [next, 0] };
+            }
         }
         match (&self.state, request.mode) {
             (SlotState::Word(word), mode) => self.answer_widened(*word, &ask, mode),

@@ -69,10 +69,22 @@ impl Bucket {
         let status = Status::plain(
             verdict,
             self.capacity,
-            (full.saturating_sub(next_due - now) / u128::from(self.price)) as u32,
+            whole(full.saturating_sub(next_due - now), self.price) as u32,
             self.until(next_due, now),
         );
         Answer { status, next: to_words(next_due) }
+    }
+
+    /// When a charge goes that waits for as long as it takes, in nanoseconds from `at`, and the words that follow it. `None` is
+    /// not an answer: [ask](Self::ask).
+    pub(crate) fn book(&self, words: Words, at: Moment, cost: u32) -> Option<(u64, Words)> {
+        if cost == 0 || cost > self.capacity || self.overbooks == Overbooks::No {
+            return None;
+        }
+        let now = self.line(at);
+        let due = self.due(words, now) + self.credits(cost);
+        let over = (due - now).saturating_sub(self.credits(self.free));
+        (due - now <= self.deepest).then(|| (self.nanos(over), to_words(due)))
     }
 
     /// As [`ask`](Self::ask), for a charge that came due within the last nanosecond: it is made at its exact place on the credit
@@ -197,12 +209,19 @@ impl Bucket {
     }
 
     fn nanos(&self, credits: u128) -> u64 {
-        u64::try_from(credits.div_ceil(u128::from(self.earn))).unwrap_or(u64::MAX - 1)
+        let whole = whole(credits, self.earn);
+        let nanos = whole + u128::from(credits > whole * u128::from(self.earn));
+        u64::try_from(nanos).unwrap_or(u64::MAX - 1)
     }
 
     fn until(&self, due: u128, now: u128) -> u64 {
         if due <= self.unseen.max(now) { 0 } else { self.nanos(due - now) }
     }
+}
+
+/// `credits / by`, rounded down. Nearly all credits fit 64 bits, whose division is several times faster.
+fn whole(credits: u128, by: u64) -> u128 {
+    u64::try_from(credits).map_or_else(|_| credits / u128::from(by), |credits| (credits / by).into())
 }
 
 /// As far ahead as a due point can be.

@@ -5,7 +5,10 @@
 //! the word. Rates whose lowest terms earn at most [`MOST_EARNED`] credits a nanosecond fit: 10/s, 7/s, 600000/s, 1 per
 //! 30 days, 999/s. That it answers exactly as the wide bucket does is a property test.
 
-use super::bucket::{Bucket, Overbooks, from_words, to_words};
+use super::{
+    bucket::{Bucket, Overbooks, from_words, to_words},
+    turns::Turns,
+};
 use crate::{
     decision::{DecidedBy, Status, Verdict},
     time::Time,
@@ -93,6 +96,37 @@ impl Narrow {
         let level = next.wrapping_sub(now);
         let reset = if next == untouched { 0 } else { level };
         (Status { reset, ..self.status(verdict, level) }, next)
+    }
+
+    /// As [`Step::ask_to`](super::Step::ask_to) answers for a waiter that is released now. `None` is not an answer: ask the
+    /// wide bucket.
+    pub(crate) fn ask_release(
+        &self,
+        word: u64,
+        now: Time,
+        cost: u32,
+        up_to: Option<u64>,
+    ) -> Option<(Status, u64)> {
+        if self.overbooks == Overbooks::No {
+            return self.ask(word, now, cost, up_to).ok();
+        }
+        match self.just_due(word, now, cost)? {
+            Some(next) => self.ask(next, now, 0, None).ok().map(|(status, _)| (status, next)),
+            None => self.ask(word, now, cost, Some(0)).ok(),
+        }
+    }
+
+    /// The word after a charge that came due within the last nanosecond, at its exact place on the credit line. `None` where
+    /// the line has no nanosecond before this one.
+    fn just_due(&self, word: u64, now: Time, cost: u32) -> Option<Option<u64>> {
+        let elapsed = now.as_nanos().checked_sub(self.origin + 1)?;
+        if cost == 0 || cost > self.capacity || elapsed >= self.span {
+            return Some(None);
+        }
+        let before = elapsed.wrapping_mul(self.earn);
+        let next = word.max(self.unseen).max(before).wrapping_add(u64::from(cost).wrapping_mul(self.price));
+        let over = next.wrapping_sub(before).saturating_sub(self.free);
+        Some((1..=self.earn).contains(&over).then_some(next))
     }
 
     /// As [`ask`](Self::ask), for a charge that does not say how long it waits, or says not at all, on a word that is not
@@ -206,6 +240,14 @@ impl Narrow {
         self.earn > 0
     }
 
+    /// How turns are had there.
+    pub(crate) const fn turns(&self) -> Turns {
+        match self.overbooks {
+            Overbooks::Yes => Turns::Booked,
+            Overbooks::No => Turns::Asked,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn from_words_unchecked(words: [u64; NARROW_WORDS]) -> Self {
         let [flags, origin, span, earn, price, free, unseen] = words;
@@ -239,7 +281,7 @@ impl Narrow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Ask, Moment};
+    use crate::step::{Ask, Kind, Mode, Moment, State, Step};
     use proptest::prelude::*;
 
     proptest! {
@@ -284,6 +326,40 @@ mod tests {
                 }
                 if !status.is_deny() && cost > 0 {
                     (wide, word) = (expected.next, next);
+                }
+            }
+        }
+
+        /// Waiters are released by one word as by two, at the instants that a denial names and between them.
+        #[test]
+        fn narrow_releases_as_wide(
+            amount in 1_u64..=1_024,
+            period in prop_oneof![Just(1_000_000_000_u64), Just(60_000_000_000), 1..10_000_000_000_u64],
+            capacity in 1_u32..20,
+            free in 1_u32..20,
+            initial in 0_u32..20,
+            overbooks in prop_oneof![3 => Just(Overbooks::Yes), 1 => Just(Overbooks::No)],
+            history in prop::collection::vec((0_u64..3_000_000_000, 0_u32..25, 0_u64..2_000_000_000, any::<bool>()), 1..60),
+        ) {
+            let rate = crate::Rate::new(amount, std::time::Duration::from_nanos(period)).unwrap();
+            let free = match overbooks { Overbooks::Yes => capacity, Overbooks::No => free.min(capacity) };
+            let bucket = Bucket::new(rate, capacity, free, initial.min(capacity), overbooks);
+            let (birth, step) = (Time::from_nanos(77), Step::Bucket(Kind::Token, bucket));
+            let Some(narrow) = Narrow::new(&bucket, birth, 0) else { return Ok(()) };
+            let (mut wide, mut word, mut now, mut hint) = (State::Words([0, 0]), 0, 1_u64, 0);
+            for (pause, cost, up_to, waits_for_hint) in history {
+                now += if waits_for_hint { hint } else { pause };
+                let ask = Ask { at: Moment { since_birth: now, unix: 0 }, cost, up_to: Some(up_to) };
+                let expected = step.ask_to(Mode::Release, &wide, &ask);
+                let Some((status, next)) = narrow.ask_release(word, Time::from_nanos(77 + now), cost, Some(up_to)) else {
+                    prop_assert!(now > narrow.span);
+                    return Ok(());
+                };
+                prop_assert_eq!(status, expected.status);
+                hint = match status.in_nanos() { Verdict::Deny(nanos) => nanos, _ => 0 };
+                if !status.is_deny() && cost > 0 {
+                    prop_assert_eq!(narrow.widen(next, birth), expected.next);
+                    (wide, word) = (State::Words(expected.next), next);
                 }
             }
         }

@@ -106,19 +106,15 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
             let limit = first_of(index)?.limit.clone();
             Some(Toll { bucket: Bucket::Of(limit, part.print), cost: part.cost, up_to: part.up_to })
         });
-        let tolls: Few<Toll> = tolls.collect();
-        let of = toll_of.into_iter().zip(charges.iter().map(|charge| charge.cost)).collect();
-        Ok(match (tolls, charges.len()) {
-            (tolls @ Few::One(_), 1) => Order { tolls, charges: Vec::new() },
-            (Few::One(toll), _) => Order { tolls: Few::Many(vec![toll]), charges: of },
-            (tolls, _) => Order { tolls, charges: of },
-        })
+        let tolls = tolls.collect();
+        let charges = toll_of.into_iter().zip(charges.iter().map(|charge| charge.cost)).collect();
+        Ok(Order::new(tolls, charges))
     }
 }
 
 impl<C: Clock> MemoryStore<C> {
     pub(crate) fn order_one(&self, limit: &LimitHandle, print: Print) -> Order {
-        Order::one(Toll { bucket: Bucket::Of(limit.clone(), print), cost: 1, up_to: None })
+        Order::One(Toll { bucket: Bucket::Of(limit.clone(), print), cost: 1, up_to: None })
     }
 
     /// How parts stand that do not wait, where others do who go first; `None` where nobody does.
@@ -168,7 +164,7 @@ impl<C: Clock> MemoryStore<C> {
             let up_to = timing.patience(toll, entry.parameters.step().turns());
             Ok(BucketCharge { entry, print, cost: toll.cost, up_to: Some(up_to) })
         };
-        order.tolls.iter().map(part).collect()
+        order.tolls().iter().map(part).collect()
     }
 }
 
@@ -204,8 +200,8 @@ impl<C: Clock> Gate for MemoryStore<C> {
         if !C::MONOTONIC && timing.mode.charges() && !statuses.iter().any(Status::is_deny) {
             parts.iter().filter(|part| part.cost > 0).for_each(|part| part.entry.remember(now));
         }
-        match (&order.tolls, statuses, taken) {
-            (Few::Many(_), Few::One(status), Few::One(taken)) => {
+        match (order, statuses, taken) {
+            (Order::Set(_), Few::One(status), Few::One(taken)) => {
                 Asked::new(Few::Many(vec![status]), Few::Many(vec![taken]), permit, now)
             }
             (_, statuses, taken) => Asked::new(statuses, taken, permit, now),
@@ -213,7 +209,7 @@ impl<C: Clock> Gate for MemoryStore<C> {
     }
 
     fn ask_quickly(&self, order: &Order) -> Option<Status> {
-        let Few::One(toll) = &order.tolls else { return None };
+        let Order::One(toll) = order else { return None };
         let (entry, print) = self.bucket(&toll.bucket)?;
         let units = u32::try_from(toll.cost).ok()?;
         let now = entry.never_back(self.clock.now());

@@ -54,6 +54,9 @@ impl View {
 
     /// The same, and makes the charge; when it starts.
     pub(crate) fn serve(&mut self, units: u32, now: Time) -> Option<Time> {
+        if let Some(start) = self.book(units, now) {
+            return Some(start);
+        }
         let found = self.find(units, now)?;
         if found.ask.cost > 0 {
             self.step.commit(&mut self.state, &found.ask, found.answer.next, PermitId::FIRST);
@@ -61,6 +64,19 @@ impl View {
         self.granted -= units.min(self.granted);
         (self.now, self.at) = (found.now, found.ask.at);
         Some(found.start)
+    }
+
+    /// The same at a bucket, which most limits are, without saying how it stands.
+    fn book(&mut self, units: u32, now: Time) -> Option<Time> {
+        let (Step::Bucket(_, bucket), State::Words(words), 0) = (&*self.step, &mut self.state, self.granted)
+        else {
+            return None;
+        };
+        let (now, at) = later(self.now, self.at, now.nanos_since(self.now));
+        let (nanos, next) = bucket.book(*words, at, units)?;
+        *words = next;
+        (self.now, self.at) = (now, at);
+        Some(now + Duration::from_nanos(nanos))
     }
 
     /// Takes units back that were foreseen to be used.
@@ -110,14 +126,14 @@ impl SetForecast {
             let is_known = toll.cost > 0 && !gate.turns(&toll.bucket).is_slots();
             is_known.then(|| Some((toll.bucket.queue(), gate.look(&toll.bucket)?, now))).flatten()
         };
-        Self { buckets: order.tolls.iter().filter_map(copied).collect(), now }
+        Self { buckets: order.tolls().iter().filter_map(copied).collect(), now }
     }
 
     /// When a set would go next: when all its limits have room, as far as anybody knows.
     pub(crate) fn goes(&self, order: &Order) -> Option<Time> {
-        let tolls = || order.tolls.iter().filter_map(|toll| Some((toll, self.bucket(&toll.bucket)?)));
+        let tolls = || order.tolls().iter().filter_map(|toll| Some((toll, self.bucket(&toll.bucket)?)));
         let mut at = tolls().map(|(_, (_, _, last))| *last).max().unwrap_or(self.now);
-        for _ in 0..TRIES * order.tolls.len() {
+        for _ in 0..TRIES * order.tolls().len() {
             let mut latest = at;
             for (toll, (_, view, _)) in tolls().filter(|(toll, _)| toll.cost > 0) {
                 latest = latest.max(view.goes(toll.units(), at)?.start);
@@ -133,7 +149,7 @@ impl SetForecast {
     /// The same, and makes its charges.
     pub(crate) fn serve(&mut self, order: &Order) {
         let Some(at) = self.goes(order) else { return };
-        for toll in order.tolls.iter().filter(|toll| toll.cost > 0) {
+        for toll in order.tolls().iter().filter(|toll| toll.cost > 0) {
             let id = toll.bucket.queue();
             if let Some((_, view, last)) = self.buckets.iter_mut().find(|(of, ..)| *of == id) {
                 view.serve(toll.units(), at);

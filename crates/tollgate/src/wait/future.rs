@@ -13,7 +13,7 @@ use crate::{
     decision::Status,
     few::Few,
     store::StoreError,
-    time::Time,
+    time::{Time, nanos},
 };
 use std::{
     future::Future,
@@ -45,7 +45,6 @@ use std::{
 #[must_use = "nothing is waited for until it is awaited, or told to block"]
 pub struct Wait<'a, T: WaitAt, G = Passed> {
     turn: Result<WaiterHandle<'a, T>, Option<StoreError>>,
-    is_fresh: bool,
     sleep: Option<(Time, Sleep)>,
     granted: PhantomData<fn() -> G>,
 }
@@ -54,20 +53,20 @@ pub struct Wait<'a, T: WaitAt, G = Passed> {
 pub trait Granted<'a>: Sized {
     /// From a turn that is due.
     fn from_turn<T: WaitAt + 'a>(turn: Reservation<'a, T>, waited: Duration) -> Self;
-    /// From a charge that went through at once, by the short way: that of rates, not of slots.
-    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, status: Status) -> Self;
+    /// From one charge that went through and holds no slots.
+    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, status: Status, waited: Duration) -> Self;
 }
 
 impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { turn: Ok(WaiterHandle::new(at, order)), is_fresh: true, sleep: None, granted: PhantomData }
+        Self { turn: Ok(WaiterHandle::new(at, order)), sleep: None, granted: PhantomData }
     }
 
     /// A wait that ends before it begins, where there is no order.
     pub(crate) fn of(at: At<'a, T>, order: Result<Order, StoreError>) -> Self {
         match order {
             Ok(order) => Self::new(at, order),
-            Err(error) => Self { turn: Err(Some(error)), is_fresh: false, sleep: None, granted: PhantomData },
+            Err(error) => Self { turn: Err(Some(error)), sleep: None, granted: PhantomData },
         }
     }
 
@@ -75,14 +74,14 @@ impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     /// this it waits for as long as it takes.
     pub const fn up_to(mut self, up_to: Duration) -> Self {
         if let Ok(turn) = &mut self.turn {
-            turn.up_to = Some(up_to);
+            turn.up_to = nanos(up_to);
         }
         self
     }
 
     pub(crate) fn set_cost(mut self, cost: u32) -> Self {
         if let Ok(turn) = &mut self.turn {
-            turn.order.tolls.iter_mut().for_each(|toll| toll.cost = cost.into());
+            turn.order.tolls_mut().iter_mut().for_each(|toll| toll.cost = cost.into());
         }
         self
     }
@@ -97,6 +96,12 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
         if let Some(granted) = self.try_at_once() {
             return Ok(granted);
         }
+        self.block_queued()
+    }
+
+    /// By itself, so that a turn at once does not prepare for it.
+    #[inline(never)]
+    fn block_queued(mut self) -> Result<G, T::Error> {
         let waker = unparker();
         loop {
             match self.advance(&waker) {
@@ -113,13 +118,8 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
     #[inline(always)]
     fn try_at_once(&mut self) -> Option<G> {
         let Ok(turn) = &mut self.turn else { return None };
-        if !std::mem::take(&mut self.is_fresh) {
-            return None;
-        }
-        let status = turn.gate().ask_quickly(&turn.order)?;
-        let granted = G::from_status(turn.at(), status);
-        turn.end();
-        Some(granted)
+        let status = turn.try_at_once()?;
+        Some(G::from_status(turn.at(), status, Duration::ZERO))
     }
 
     /// The result; or until when to sleep.
@@ -132,6 +132,7 @@ impl<'a, T: WaitAt + 'a, G: Granted<'a>> Wait<'a, T, G> {
             }
         };
         match turn.advance(waker) {
+            Next::Pass(status, waited) => Ok(Ok(G::from_status(turn.at(), status, waited))),
             Next::Go(turn, waited) => Ok(Ok(G::from_turn(turn, waited))),
             Next::Stop(ending) => Ok(Err(ending.into())),
             Next::Sleep(until) => Err(until),
@@ -150,22 +151,33 @@ where
         if let Some(granted) = self.try_at_once() {
             return Poll::Ready(Ok(granted));
         }
+        self.poll_queued(context)
+    }
+}
+
+impl<'a, T, G> Wait<'a, T, G>
+where
+    T: WaitAt<Clock: Timer> + 'a,
+    G: Granted<'a>,
+{
+    /// By itself, so that a turn at once does not prepare for it.
+    #[inline(never)]
+    fn poll_queued(&mut self, context: &mut Context<'_>) -> Poll<Result<G, T::Error>> {
         loop {
             let until = match self.advance(context.waker()) {
                 Ok(result) => return Poll::Ready(result),
                 Err(Some(until)) => until,
                 Err(None) => return Poll::Pending,
             };
-            let this = &mut *self;
-            let Ok(turn) = &this.turn else { return Poll::Pending };
-            if this.sleep.as_ref().is_none_or(|(time, _)| *time != until) {
-                this.sleep = Some((until, turn.at().timer().sleep_until(until)));
+            let Ok(turn) = &self.turn else { return Poll::Pending };
+            if self.sleep.as_ref().is_none_or(|(time, _)| *time != until) {
+                self.sleep = Some((until, turn.at().timer().sleep_until(until)));
             }
-            let Some((_, sleep)) = &mut this.sleep else { return Poll::Pending };
+            let Some((_, sleep)) = &mut self.sleep else { return Poll::Pending };
             if sleep.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            this.sleep = None;
+            self.sleep = None;
         }
     }
 }
@@ -175,8 +187,8 @@ impl<'a> Granted<'a> for Passed {
         turn.pass(waited)
     }
 
-    fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, status: Status) -> Self {
-        Self::at_once(status)
+    fn from_status<T: WaitAt + 'a>(_: &At<'a, T>, status: Status, waited: Duration) -> Self {
+        Self::one(status, waited)
     }
 }
 
@@ -185,8 +197,8 @@ impl<'a> Granted<'a> for Permit<'a> {
         turn.enter(waited)
     }
 
-    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, status: Status) -> Self {
-        Self::new(at.clone(), Few::Many(Vec::new()), Passed::at_once(status))
+    fn from_status<T: WaitAt + 'a>(at: &At<'a, T>, status: Status, waited: Duration) -> Self {
+        Self::new(at.clone(), Few::Many(Vec::new()), Passed::one(status, waited))
     }
 }
 

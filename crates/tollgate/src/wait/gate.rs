@@ -36,6 +36,12 @@ pub trait Gate {
     /// Makes all charges, or none.
     fn ask(&self, order: &Order, timing: Timing) -> Asked;
 
+    /// Charges a waiter of one charge that is released where a rate decides and no slots; and as of when. `None` where that
+    /// takes more: [ask](Self::ask). Nothing is charged then.
+    fn release_one(&self, _: &Toll, _: Timing) -> Option<(Status, Time)> {
+        None
+    }
+
     /// Makes a single charge by the shortest way, if it can go at once.
     fn ask_quickly(&self, order: &Order) -> Option<Status>;
 
@@ -144,8 +150,11 @@ pub struct Timing {
 
 impl Timing {
     /// Of a waiter that is to be released at that time: only a pace may still be waited for.
-    pub(super) fn release(at: Time, began: Time, up_to: Option<Duration>) -> Self {
-        let left = up_to.map_or(u64::MAX, |up_to| (began + up_to).nanos_since(at));
+    pub(super) fn release(at: Time, began: Time, up_to: u64) -> Self {
+        let left = match up_to {
+            u64::MAX => u64::MAX,
+            up_to => (began + Duration::from_nanos(up_to)).nanos_since(at),
+        };
         Self { at, waited: at.nanos_since(began), left, mode: Mode::Release }
     }
 

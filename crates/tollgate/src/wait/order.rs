@@ -8,15 +8,23 @@ use crate::{
 
 /// Charges to be made together.
 #[derive(Clone, Debug)]
-pub struct Order {
-    pub(crate) tolls: Few<Toll>,
-    /// Which toll each of the caller's charges is part of, and what it costs; nothing where it is the only one.
-    pub(crate) charges: Vec<(usize, u32)>,
+pub enum Order {
+    One(Toll),
+    /// In a box, so that the order of one charge, which nearly all are, is no larger than that.
+    Set(Box<SetOrder>),
+}
+
+/// Charges of a set.
+#[derive(Clone, Debug)]
+pub struct SetOrder {
+    tolls: Vec<Toll>,
+    /// Which toll each of the caller's charges is part of, and what it costs.
+    charges: Vec<(usize, u32)>,
 }
 
 /// What is to be paid at one bucket.
 #[derive(Clone, Debug)]
-pub(crate) struct Toll {
+pub struct Toll {
     pub(crate) bucket: Bucket,
     pub(crate) cost: u64,
     /// How long this charge may wait, in nanoseconds, where it says so itself.
@@ -31,52 +39,82 @@ pub enum Bucket {
     Of(LimitHandle, Print),
 }
 
+/// Nothing is to be paid.
 impl Default for Order {
     fn default() -> Self {
-        Self { tolls: Few::Many(Vec::new()), charges: Vec::new() }
+        Self::One(Toll { bucket: Bucket::Only, cost: 0, up_to: None })
     }
 }
 
 impl Order {
-    pub(crate) const fn one(toll: Toll) -> Self {
-        Self { tolls: Few::One(toll), charges: Vec::new() }
+    /// From what is to be paid at each bucket, and from which toll each of the caller's charges is part of and costs.
+    pub(crate) fn new(mut tolls: Vec<Toll>, charges: Vec<(usize, u32)>) -> Self {
+        match (tolls.pop(), tolls.len(), charges.len()) {
+            (Some(toll), 0, 1) => Self::One(toll),
+            (last, ..) => {
+                tolls.extend(last);
+                Self::Set(Box::new(SetOrder { tolls, charges }))
+            }
+        }
+    }
+
+    pub(crate) fn tolls(&self) -> &[Toll] {
+        match self {
+            Self::One(toll) => std::slice::from_ref(toll),
+            Self::Set(set) => &set.tolls,
+        }
+    }
+
+    pub(crate) fn tolls_mut(&mut self) -> &mut [Toll] {
+        match self {
+            Self::One(toll) => std::slice::from_mut(toll),
+            Self::Set(set) => &mut set.tolls,
+        }
+    }
+
+    /// Which toll each of the caller's charges is part of, and what it costs; nothing where it is the only one.
+    pub(super) fn charges(&self) -> &[(usize, u32)] {
+        match self {
+            Self::One(_) => &[],
+            Self::Set(set) => &set.charges,
+        }
     }
 
     /// The same for so many units each.
     pub(crate) fn cost(mut self, cost: u32) -> Self {
-        self.tolls.iter_mut().for_each(|toll| toll.cost = cost.into());
+        self.tolls_mut().iter_mut().for_each(|toll| toll.cost = cost.into());
         self
     }
 
     /// The queues in which it could have to wait, with the number of the toll. Who asks for nothing waits for nobody.
     pub(crate) fn queues(&self) -> impl Iterator<Item = (usize, QueueId)> {
-        let asking = self.tolls.iter().enumerate().filter(|(_, toll)| toll.cost > 0);
+        let asking = self.tolls().iter().enumerate().filter(|(_, toll)| toll.cost > 0);
         asking.map(|(number, toll)| (number, toll.bucket.queue()))
     }
 
     /// The queue of a toll.
     pub(super) fn queue(&self, toll: usize) -> QueueId {
-        self.tolls[toll].bucket.queue()
+        self.tolls()[toll].bucket.queue()
     }
 
     /// The first of the caller's charges that is part of a toll.
     pub(crate) fn charge_of(&self, toll: usize) -> usize {
-        self.charges.iter().position(|(of, _)| *of == toll).unwrap_or(0)
+        self.charges().iter().position(|(of, _)| *of == toll).unwrap_or(0)
     }
 
     /// Units of every charge, from those of every toll: charges on one bucket count at the first of them.
     pub(super) fn of_charges(&self, mut tolls: Vec<u32>) -> Vec<u32> {
-        if self.charges.is_empty() {
+        if self.charges().is_empty() {
             return tolls;
         }
-        self.charges.iter().map(|(toll, _)| tolls.get_mut(*toll).map_or(0, std::mem::take)).collect()
+        self.charges().iter().map(|(toll, _)| tolls.get_mut(*toll).map_or(0, std::mem::take)).collect()
     }
 
     /// What every charge was told, from what every toll was.
     pub(crate) fn spread<T: Copy>(&self, tolls: Few<T>) -> Few<T> {
         match tolls {
             Few::Many(tolls) => {
-                Few::Many(self.charges.iter().filter_map(|(toll, _)| tolls.get(*toll).copied()).collect())
+                Few::Many(self.charges().iter().filter_map(|(toll, _)| tolls.get(*toll).copied()).collect())
             }
             one => one,
         }

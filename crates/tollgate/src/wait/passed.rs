@@ -33,8 +33,10 @@ impl Passed {
         Self { statuses: status.statuses().iter().copied().collect(), permit: None, waited }
     }
 
-    pub(super) const fn at_once(status: Status) -> Self {
-        Self { statuses: Few::One(status), permit: status.permit, waited: Duration::ZERO }
+    /// One charge that went through, and took no slot that is held.
+    pub(super) const fn one(mut status: Status, waited: Duration) -> Self {
+        status.verdict = Verdict::Allow;
+        Self { statuses: Few::One(status), permit: status.permit, waited }
     }
 
     /// How every charge stood when it was made, at the release, in the order they were given; one, unless it was a set. With a

@@ -84,7 +84,7 @@ impl Refused {
         let books = |toll: &Toll| gate.turns(&toll.bucket) == Turns::Booked;
         let reason = match denied.verdict() {
             Verdict::Never => return Self::never(order, denied),
-            Verdict::Deny(nanos) if order.tolls.get(denied.by).is_some_and(books) => {
+            Verdict::Deny(nanos) if order.tolls().get(denied.by).is_some_and(books) => {
                 Reason::Late { retry_after: time::hint(nanos) }
             }
             Verdict::Deny(nanos) => Reason::NoRoom { retry_after: Some(time::hint(nanos)) },
@@ -95,7 +95,7 @@ impl Refused {
 
     /// From a denial for good.
     pub(crate) fn never(order: &Order, denied: Denied) -> Self {
-        let cost = order.tolls.get(denied.by).map_or(0, |toll| toll.cost);
+        let cost = order.tolls().get(denied.by).map_or(0, |toll| toll.cost);
         let most = denied.statuses.get(denied.by).map_or(0, Status::limit);
         Self::new(Reason::Never { cost, most }, order, denied.by, denied.statuses)
     }

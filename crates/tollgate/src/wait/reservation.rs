@@ -64,7 +64,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         let now = gate.now();
         gate.queues().serve(gate, now);
         if let Some(by) = gate.queues().held_up_at(order.queues())
-            && let Some(toll) = order.tolls.get(by)
+            && let Some(toll) = order.tolls().get(by)
             && let Some(goes) = {
                 let look =
                     || (!gate.turns(&toll.bucket).is_slots()).then(|| gate.look(&toll.bucket)).flatten();
@@ -130,8 +130,8 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     fn sleeps_until(&self) -> Option<Time> {
         let (booked, gate) = (self.booked.as_ref()?, self.at.gate());
         let now = gate.now();
-        gate::renew(gate, &self.order.tolls, booked);
-        let renews_at = gate::renews_at(gate, &self.order.tolls, booked, now);
+        gate::renew(gate, self.order.tolls(), booked);
+        let renews_at = gate::renews_at(gate, self.order.tolls(), booked, now);
         (booked.due > now).then(|| renews_at.map_or(booked.due, |at| at.min(booked.due)))
     }
 
@@ -145,7 +145,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     /// each charge came back; charges on one bucket count at the first of them.
     pub fn settle_each(mut self, actual: &[u32]) -> Vec<u32> {
         let Some(booked) = self.booked.take() else { return Vec::new() };
-        let (gate, tolls) = (self.at.gate(), &self.order.tolls);
+        let (gate, tolls) = (self.at.gate(), self.order.tolls());
         let why = if booked.due <= gate.now() { ReturnReason::Settled } else { ReturnReason::Cancelled };
         let settle = || {
             gate::leave_slots(gate, tolls, &booked);
@@ -178,7 +178,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 
     /// What somebody gets whose turn has come, and who does not want to hold anything.
     pub(super) fn pass(mut self, waited: Duration) -> Passed {
-        let (gate, tolls) = (self.at.gate(), &self.order.tolls);
+        let (gate, tolls) = (self.at.gate(), self.order.tolls());
         if let Some(booked) = &self.booked {
             gate::release_slots(gate, tolls, booked);
         }
@@ -190,7 +190,7 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
     where
         T: 'a,
     {
-        let held = |booked| gate::held(self.at.gate(), &self.order.tolls, booked).cloned();
+        let held = |booked| gate::held(self.at.gate(), self.order.tolls(), booked).cloned();
         let buckets = self.booked.as_ref().into_iter().flat_map(held).collect();
         let passed = Passed::new(self.booked.take(), waited);
         Permit::new(self.at.clone(), buckets, passed)
@@ -198,17 +198,17 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
 
     /// What a toll really cost, when the charges that are part of it cost so much; those not named cost what was booked.
     fn really_cost(&self, index: usize, toll: &Toll, actual: &[u32]) -> u64 {
-        if self.order.charges.is_empty() {
+        if self.order.charges().is_empty() {
             return actual.first().map_or(toll.cost, |actual| u64::from(*actual));
         }
-        let parts = self.order.charges.iter().enumerate().filter(|(_, (of, _))| *of == index);
+        let parts = self.order.charges().iter().enumerate().filter(|(_, (of, _))| *of == index);
         parts.map(|(charge, (_, booked))| u64::from(*actual.get(charge).unwrap_or(booked))).sum()
     }
 
     /// How many units of each charge came back.
     fn give_back(&mut self) -> Vec<u32> {
         let Some(booked) = self.booked.take() else { return Vec::new() };
-        let (gate, tolls) = (self.at.gate(), &self.order.tolls);
+        let (gate, tolls) = (self.at.gate(), self.order.tolls());
         if booked.due > gate.now() {
             let give_back = || gate::give_back(gate, tolls, &booked, ReturnReason::Cancelled);
             return self.order.of_charges(gate::change_all(gate, tolls, BucketChange::MoreRoom, give_back));

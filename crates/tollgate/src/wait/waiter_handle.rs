@@ -4,11 +4,12 @@
 use super::{
     gate::{self, Asked, At, Booked, Gate, Timing, WaitAt},
     order::Order,
-    queues::{ArrivalOutcome, BucketChange, PollOutcome, Ticket},
+    queues::{BucketChange, Ticket, WaitOutcome},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
 };
 use crate::{
+    decision::Status,
     few::Few,
     step::{taken::ReturnReason, turns::Turns},
     time::Time,
@@ -20,18 +21,20 @@ use std::{task::Waker, time::Duration};
 pub(crate) struct WaiterHandle<'a, T: WaitAt> {
     at: At<'a, T>,
     pub(crate) order: Order,
-    pub(crate) up_to: Option<Duration>,
-    began: Option<Time>,
-    /// How often its slots ran out before its turn came.
-    restarts: u32,
+    /// In nanoseconds; as long as it takes where it does not say.
+    pub(crate) up_to: u64,
+    /// When it came; nothing before that.
+    began: Time,
     stage: Stage,
 }
 
 #[derive(Debug)]
 enum Stage {
-    Fresh,
+    Unpolled,
+    /// Not in a queue. With how often its slots ran out before its turn came, as in the others.
+    Fresh(u8),
     /// In a queue, which has its order meanwhile.
-    Queued(Ticket),
+    Queued(u8, Ticket),
     /// Charged, and delayed by a limit's pace. In a box, so that those in a queue are smaller.
     Delayed(Box<Delayed>),
     Over,
@@ -42,10 +45,13 @@ struct Delayed {
     booked: Booked,
     /// When slots that it holds already are renewed.
     renews_at: Option<Time>,
+    restarts: u8,
 }
 
 /// What a waiter does next.
 pub(crate) enum Next<'a, T: WaitAt> {
+    /// Its turn is one charge that holds no slots, after it waited for so long.
+    Pass(Status, Duration),
     /// It is its turn, after it waited for so long.
     Go(Reservation<'a, T>, Duration),
     Stop(Ending),
@@ -54,11 +60,11 @@ pub(crate) enum Next<'a, T: WaitAt> {
 }
 
 /// How often it begins again when its slots run out while a pace delays it.
-const RESTARTS: u32 = 3;
+const RESTARTS: u8 = 3;
 
 impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { at, order, up_to: None, began: None, restarts: 0, stage: Stage::Fresh }
+        Self { at, order, up_to: u64::MAX, began: Time::ZERO, stage: Stage::Unpolled }
     }
 
     pub(crate) const fn at(&self) -> &At<'a, T> {
@@ -69,17 +75,31 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         self.at.gate()
     }
 
-    /// Says that nothing more is to come.
-    pub(crate) fn end(&mut self) {
-        self.stage = Stage::Over;
+    /// By the shortest way, where it was not polled before.
+    #[inline(always)]
+    pub(crate) fn try_at_once(&mut self) -> Option<Status> {
+        if !matches!(self.stage, Stage::Unpolled) {
+            return None;
+        }
+        let status = self.gate().ask_quickly(&self.order);
+        self.stage = if status.is_some() { Stage::Over } else { Stage::Fresh(0) };
+        status
+    }
+
+    const fn restarts(&self) -> u8 {
+        match &self.stage {
+            Stage::Unpolled | Stage::Over => 0,
+            Stage::Fresh(restarts) | Stage::Queued(restarts, _) => *restarts,
+            Stage::Delayed(delayed) => delayed.restarts,
+        }
     }
 
     /// Goes on as far as possible. `waker` is called when there may be more to do; time is the caller's to watch.
     pub(crate) fn advance(&mut self, waker: &Waker) -> Next<'a, T> {
         loop {
             let next = match &self.stage {
-                Stage::Fresh => self.arrive(waker),
-                Stage::Queued(ticket) => {
+                Stage::Unpolled | Stage::Fresh(_) => self.arrive(waker),
+                Stage::Queued(_, ticket) => {
                     let ticket = *ticket;
                     self.look(ticket, waker)
                 }
@@ -94,20 +114,38 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
 
     fn arrive(&mut self, waker: &Waker) -> Option<Next<'a, T>> {
         let now = self.gate().now();
-        let began = *self.began.get_or_insert(now);
+        if self.restarts() == 0 {
+            self.began = now;
+        }
+        let began = self.began;
         if let Some(booked) = self.try_without_queue(now, began) {
             return self.go(booked);
         }
         let order = std::mem::take(&mut self.order);
         let gate = self.at.gate();
-        match gate.queues().arrive(gate, order, began, self.up_to, waker.clone()) {
-            ArrivalOutcome::Granted(order, booked) => {
-                self.order = order;
-                self.go(booked)
+        let outcome = gate.queues().arrive(gate, order, began, self.up_to, waker);
+        self.follow(outcome)
+    }
+
+    fn look(&mut self, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
+        let gate = self.at.gate();
+        let outcome = gate.queues().poll(gate, ticket, waker);
+        self.follow(outcome)
+    }
+
+    fn follow(&mut self, outcome: WaitOutcome) -> Option<Next<'a, T>> {
+        match outcome {
+            WaitOutcome::Passed(status, due) => {
+                self.stage = Stage::Over;
+                Some(Next::Pass(status, due - self.began))
             }
-            ArrivalOutcome::Ended(ending) => Some(self.stop(ending)),
-            ArrivalOutcome::Waits(ticket, until) => {
-                self.stage = Stage::Queued(ticket);
+            WaitOutcome::Released(order, booked) => {
+                self.order = order;
+                self.go(*booked)
+            }
+            WaitOutcome::Ended(ending) => Some(self.stop(*ending)),
+            WaitOutcome::Waits(ticket, until) => {
+                self.stage = Stage::Queued(self.restarts(), ticket);
                 Some(Next::Sleep(until))
             }
         }
@@ -117,7 +155,7 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     fn try_without_queue(&self, now: Time, began: Time) -> Option<Booked> {
         let gate = self.at.gate();
         let by_word = |toll| matches!(gate.turns(toll), Turns::Booked);
-        if gate.queues().any() || matches!(&self.order.tolls, Few::One(toll) if by_word(&toll.bucket)) {
+        if gate.queues().any() || matches!(&self.order, Order::One(toll) if by_word(&toll.bucket)) {
             return None;
         }
         match gate.ask(&self.order, Timing::release(now, began, self.up_to)) {
@@ -126,70 +164,61 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         }
     }
 
-    fn look(&mut self, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
-        let gate = self.at.gate();
-        match gate.queues().poll(gate, ticket, waker.clone()) {
-            PollOutcome::Released(order, booked) => {
-                self.order = order;
-                self.go(booked)
-            }
-            PollOutcome::Ended(ending) => Some(self.stop(ending)),
-            PollOutcome::Waits(until) => Some(Next::Sleep(until)),
-        }
-    }
-
     /// Charged: it goes, once its pace lets it.
     fn go(&mut self, booked: Booked) -> Option<Next<'a, T>> {
         let (gate, now) = (self.at.gate(), self.at.gate().now());
         if booked.due <= now {
             self.stage = Stage::Over;
-            return Some(self.take(booked, now));
+            return Some(self.take(booked));
         }
-        let renews_at = gate::renews_at(gate, &self.order.tolls, &booked, now);
-        self.stage = Stage::Delayed(Box::new(Delayed { booked, renews_at }));
+        let renews_at = gate::renews_at(gate, self.order.tolls(), &booked, now);
+        self.stage = Stage::Delayed(Box::new(Delayed { booked, renews_at, restarts: self.restarts() }));
         None
     }
 
     fn await_pace(&mut self) -> Option<Next<'a, T>> {
         let gate = self.at.gate();
         let Stage::Delayed(delayed) = &mut self.stage else { return None };
-        let Delayed { booked, renews_at } = &mut **delayed;
+        let Delayed { booked, renews_at, restarts } = &mut **delayed;
         let now = gate.now();
         let is_due = booked.due <= now;
         if let Some(at) = *renews_at
             && (is_due || at <= now)
         {
-            if !gate::renew(gate, &self.order.tolls, booked) {
+            if !gate::renew(gate, self.order.tolls(), booked) {
                 // Its slots ran out while nobody polled it: back to the beginning, a few times.
-                let tolls = &self.order.tolls;
+                let tolls = self.order.tolls();
                 gate::change_all(gate, tolls, BucketChange::MoreRoom, || {
                     gate::give_back(gate, tolls, booked, ReturnReason::Settled)
                 });
-                self.stage = Stage::Fresh;
-                self.restarts += 1;
-                return (self.restarts > RESTARTS).then(|| self.refuse_lost());
+                let restarts = *restarts + 1;
+                self.stage = Stage::Fresh(restarts);
+                return (restarts > RESTARTS).then(|| self.refuse_lost());
             }
-            *renews_at = gate::renews_at(gate, &self.order.tolls, booked, now);
+            *renews_at = gate::renews_at(gate, self.order.tolls(), booked, now);
         }
         if is_due {
             let Stage::Delayed(delayed) = std::mem::replace(&mut self.stage, Stage::Over) else {
                 return None;
             };
-            return Some(self.take(delayed.booked, now));
+            return Some(self.take(delayed.booked));
         }
         Some(Next::Sleep([Some(booked.due), *renews_at].into_iter().flatten().min()))
     }
 
     /// The turn that it has, to be used.
-    fn take(&mut self, booked: Booked, now: Time) -> Next<'a, T> {
-        let waited = booked.due - self.began.unwrap_or(now);
+    fn take(&mut self, booked: Booked) -> Next<'a, T> {
+        let waited = booked.due - self.began;
+        if let (Few::One(status), None) = (&booked.statuses, booked.permit) {
+            return Next::Pass(*status, waited);
+        }
         let order = std::mem::take(&mut self.order);
         Next::Go(Reservation::new(self.at.clone(), order, booked), waited)
     }
 
     fn refuse_lost(&mut self) -> Next<'a, T> {
         let gate = self.at.gate();
-        let waited = self.began.map_or(Duration::ZERO, |began| gate.now() - began);
+        let waited = gate.now() - self.began;
         let statuses = gate.peek(&self.order);
         let refused = Refused::new(Reason::TimedOut { waited }, &self.order, 0, statuses);
         self.stop(Ending::Refused(refused))
@@ -205,10 +234,10 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
 impl<T: WaitAt> Drop for WaiterHandle<'_, T> {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::Fresh | Stage::Over => {}
-            Stage::Queued(ticket) => self.gate().queues().leave(self.gate(), *ticket),
+            Stage::Unpolled | Stage::Fresh(_) | Stage::Over => {}
+            Stage::Queued(_, ticket) => self.gate().queues().leave(self.gate(), *ticket),
             Stage::Delayed(delayed) => {
-                let (gate, tolls) = (self.gate(), &self.order.tolls);
+                let (gate, tolls) = (self.gate(), self.order.tolls());
                 gate::release_slots(gate, tolls, &delayed.booked);
             }
         }

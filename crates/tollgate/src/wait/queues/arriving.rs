@@ -2,9 +2,9 @@
 //! refused.
 
 use super::{
-    ArrivalOutcome, LockedQueues, PollOutcome, QueueId, Queues, SetForecast,
+    Inner, LockedQueues, QueueId, Queues, SetForecast, WaitOutcome,
     queue::{EXACT_UP_TO, WaitQueue},
-    waiter::{Alarm, Waiter, WaiterState},
+    waiter::{Alarm, Waiter},
     waiters::Ticket,
 };
 use crate::{
@@ -14,35 +14,31 @@ use crate::{
     time::Time,
     wait::{
         gate::{Asked, Denied, Gate, Timing},
-        order::Order,
+        order::{Bucket, Order, Toll},
         refused::{Ending, Reason, Refused},
     },
 };
-use std::{task::Waker, time::Duration};
+use std::{collections::hash_map::Entry, task::Waker};
 
 impl LockedQueues<'_> {
-    pub(super) fn arrive(
-        &mut self,
-        order: Order,
-        began: Time,
-        up_to: Option<Duration>,
-        waker: Waker,
-    ) -> ArrivalOutcome {
+    pub(super) fn arrive(&mut self, order: Order, began: Time, up_to: u64, waker: Waker) -> WaitOutcome {
         let now = self.gate.now().max(began);
+        let mut waiter = Waiter::new(order, began, up_to);
+        if let Some((ticket, expected)) = self.try_join(&waiter, now) {
+            Self::register(self.count, self.gate, &waiter.order);
+            (waiter.queued_at, waiter.alarm, waiter.expected) =
+                (Few::One(0), Alarm::Set(Some(expected)), Some(expected));
+            if expected <= now {
+                self.inner.waiters.insert(ticket, waiter);
+                return self.settle(ticket, now, waker);
+            }
+            waiter.waker = Some(waker);
+            self.inner.waiters.insert(ticket, waiter);
+            return WaitOutcome::Waits(ticket, Some(expected));
+        }
         self.serve(now);
         let ticket = self.inner.waiters.next_ticket();
-        let waiter = Waiter {
-            order,
-            began,
-            up_to,
-            queued_at: Few::Many(Vec::new()),
-            moves: 0,
-            expected: None,
-            alarm: Alarm::Set(None),
-            waker: None,
-            state: WaiterState::Waiting,
-        };
-        self.register(&waiter.order);
+        Self::register(self.count, self.gate, &waiter.order);
         let mut next = None;
         let outcome = match self.held_up(ticket, &waiter) {
             Some(toll) => match Self::never(self.gate, &waiter.order) {
@@ -53,9 +49,9 @@ impl LockedQueues<'_> {
             },
             None => match self.gate.ask(&waiter.order, Timing::release(now, began, up_to)) {
                 Asked::Granted(booked) => {
-                    self.unregister(&waiter.order);
+                    Self::unregister(self.count, self.gate, &waiter.order);
                     self.inner.effects.gone.push(waker);
-                    return ArrivalOutcome::Granted(waiter.order, booked);
+                    return WaitOutcome::Released(waiter.order, Box::new(booked));
                 }
                 Asked::Denied(denied) => {
                     let by = denied.by;
@@ -77,27 +73,56 @@ impl LockedQueues<'_> {
                     // It has just been asked for.
                     self.plan(id, now, next);
                 }
-                self.serve(now);
-                match self.find(ticket, now, waker) {
-                    PollOutcome::Released(order, booked) => ArrivalOutcome::Granted(order, booked),
-                    PollOutcome::Ended(ending) => ArrivalOutcome::Ended(ending),
-                    PollOutcome::Waits(until) => ArrivalOutcome::Waits(ticket, until),
-                }
+                self.settle(ticket, now, waker)
             }
             Err(ending) => {
                 for (_, id) in waiter.order.queues() {
                     self.forget_if_empty(id);
                 }
-                self.unregister(&waiter.order);
+                Self::unregister(self.count, self.gate, &waiter.order);
                 self.inner.effects.gone.push(waker);
-                ArrivalOutcome::Ended(ending)
+                WaitOutcome::Ended(Box::new(ending))
             }
         }
     }
 
+    /// A place at the end of a queue in which everybody sleeps until a turn that is known, and when its own is. Not for
+    /// somebody who asks for more than one unit or would be late, nor where there is more to do first.
+    fn try_join(&mut self, waiter: &Waiter, now: Time) -> Option<(Ticket, Time)> {
+        let Order::One(Toll { bucket, cost: 1, .. }) = &waiter.order else { return None };
+        let Inner { queues, waiters, agenda, unclaimed, .. } = &mut *self.inner;
+        let id = bucket.queue();
+        let queue = queues.get_mut(&id).filter(|queue| queue.is_foreseen())?;
+        // Who is due there comes by its own timer.
+        let is_expected = |due| due == id && queue.expected_release(waiters).is_some();
+        let is_undisturbed = unclaimed.is_empty()
+            && agenda.due(now).is_none_or(|((_, due), is_only)| is_only && is_expected(due));
+        let is_in_time = |by| queue.expected_last(1, now, || None).is_some_and(|goes| goes.start <= by);
+        if !is_undisturbed || !waiter.deadline(0).is_none_or(is_in_time) {
+            return None;
+        }
+        let ticket = waiters.next_ticket();
+        let expected = queue.insert(ticket, 1, now);
+        if expected.is_none() {
+            queue.remove_unserved(ticket);
+        }
+        Some((ticket, expected?))
+    }
+
+    /// What becomes of somebody who is in a queue now.
+    fn settle(&mut self, ticket: Ticket, now: Time, waker: Waker) -> WaitOutcome {
+        self.serve(now);
+        let outcome = self.find(ticket, now);
+        match self.inner.waiters.get_mut(&ticket) {
+            Some(waiter) => waiter.waker = Some(waker),
+            None => self.inner.effects.gone.push(waker),
+        }
+        outcome
+    }
+
     /// That an order asks for more than a limit ever gives, where it does. No limit gives less than one unit.
     pub(super) fn never(gate: &dyn Gate, order: &Order) -> Option<Refused> {
-        if order.tolls.iter().all(|toll| toll.cost <= 1) {
+        if order.tolls().iter().all(|toll| toll.cost <= 1) {
             return None;
         }
         let statuses = gate.peek(order);
@@ -113,12 +138,12 @@ impl LockedQueues<'_> {
         toll: usize,
         now: Time,
     ) -> Result<(usize, Option<Time>), Ending> {
-        let (bucket, units) = (&waiter.order.tolls[toll].bucket, waiter.order.tolls[toll].units());
-        let queue = queues.entry(bucket.queue()).or_default();
+        let (bucket, units) = (&waiter.order.tolls()[toll].bucket, waiter.order.tolls()[toll].units());
+        let queue = Self::queue_at(gate, queues, bucket);
         let look = || gate.look(bucket);
         // Sets have been judged by all of their limits.
-        let deadline = waiter.deadline(toll).filter(|_| waiter.order.tolls.len() == 1);
-        match (gate.turns(bucket), deadline) {
+        let deadline = waiter.deadline(toll).filter(|_| waiter.order.tolls().len() == 1);
+        match (queue.kind, deadline) {
             (Turns::Slots { queue: most, .. }, _) if queue.len() >= most as usize => {
                 let reason = Reason::QueueFull { queue: most };
                 Err(Ending::Refused(Refused::new(reason, &waiter.order, toll, gate.peek(&waiter.order))))
@@ -135,11 +160,25 @@ impl LockedQueues<'_> {
         }
     }
 
+    /// The queue in front of a bucket, which begins anew where nobody is in it.
+    fn queue_at<'q>(gate: &dyn Gate, queues: &'q mut Queues, bucket: &Bucket) -> &'q mut WaitQueue {
+        match queues.entry(bucket.queue()) {
+            Entry::Vacant(entry) => entry.insert(WaitQueue::new(gate.turns(bucket))),
+            Entry::Occupied(entry) => {
+                let queue = entry.into_mut();
+                if queue.is_empty() {
+                    queue.begin(gate.turns(bucket));
+                }
+                queue
+            }
+        }
+    }
+
     /// Whether a set that comes now would be late, by all of its limits, behind those who wait in each of its queues.
     pub(super) fn judge_set(&self, ticket: Ticket, waiter: &Waiter, now: Time) -> Result<(), Ending> {
         let deadlines =
-            || (0..waiter.order.tolls.len()).filter_map(|toll| Some((waiter.deadline(toll)?, toll)));
-        if waiter.order.tolls.len() < 2 || deadlines().next().is_none() {
+            || (0..waiter.order.tolls().len()).filter_map(|toll| Some((waiter.deadline(toll)?, toll)));
+        if waiter.order.tolls().len() < 2 || deadlines().next().is_none() {
             return Ok(());
         }
         let queues = || waiter.order.queues().filter_map(|(_, id)| self.inner.queues.get(&id));
@@ -173,20 +212,19 @@ impl LockedQueues<'_> {
 
     /// Puts a waiter into the queue of a toll.
     pub(super) fn enqueue(&mut self, ticket: Ticket, toll: usize, now: Time) {
-        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
-        let (id, units) = (waiter.order.queue(toll), waiter.order.tolls[toll].units());
+        let Inner { queues, waiters, agenda, .. } = &mut *self.inner;
+        let Some(waiter) = waiters.get_mut(&ticket) else { return };
         let others = waiter.queued_at.iter().copied().filter(|other| *other != toll);
         waiter.queued_at = others.chain([toll]).collect();
-        let queue = self.inner.queues.entry(id).or_default();
-        if queue.is_empty() {
-            queue.begin();
-        } else if self.gate.turns(&waiter.order.tolls[toll].bucket).is_slots() {
+        let toll = &waiter.order.tolls()[toll];
+        let queue = Self::queue_at(self.gate, queues, &toll.bucket);
+        if !queue.is_empty() && queue.kind.is_slots() {
             queue.forget_forecast();
         }
         let head = queue.head();
-        waiter.expected = queue.insert(ticket, units, now).or(waiter.expected);
+        waiter.expected = queue.insert(ticket, toll.units(), now).or(waiter.expected);
         if queue.head() != head {
-            self.schedule(id, now);
+            queue.schedule(toll.bucket.queue(), now, agenda);
         }
     }
 
@@ -194,7 +232,7 @@ impl LockedQueues<'_> {
     pub(super) fn requeue(&mut self, ticket: Ticket, now: Time) {
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
         let held_up = self.held_up(ticket, waiter);
-        let slots = || waiter.order.tolls.iter().position(|toll| self.gate.turns(&toll.bucket).is_slots());
+        let slots = || waiter.order.tolls().iter().position(|toll| self.gate.turns(&toll.bucket).is_slots());
         self.enqueue(ticket, held_up.or_else(slots).unwrap_or(0), now);
     }
 }

@@ -53,7 +53,7 @@ impl Fifo {
         if self.is_last(ticket) {
             return self.places.push_back(place);
         }
-        match self.places.binary_search_by_key(&ticket.arrival, |place| place.arrival) {
+        match self.places.binary_search_by_key(&{ ticket.arrival }, |place| place.arrival) {
             Ok(index) => {
                 self.gone -= usize::from(self.places[index].is_gone());
                 self.places[index] = place;
@@ -62,20 +62,20 @@ impl Fifo {
         }
     }
 
+    /// Removes the first.
+    pub(super) fn remove_first(&mut self) {
+        self.places.pop_front();
+        self.sweep_front();
+    }
+
     /// Removes one. What it cost, if it was there.
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<u32> {
-        let index = match self.places.front() {
-            Some(first) if first.arrival == ticket.arrival => 0,
-            _ => self.places.binary_search_by_key(&ticket.arrival, |place| place.arrival).ok()?,
-        };
+        let index = self.places.binary_search_by_key(&{ ticket.arrival }, |place| place.arrival).ok()?;
         let place = self.places.get_mut(index).filter(|place| !place.is_gone())?;
         place.slot = GONE;
         let units = place.units;
         self.gone += 1;
-        while self.places.front().is_some_and(QueueEntry::is_gone) {
-            self.places.pop_front();
-            self.gone -= 1;
-        }
+        self.sweep_front();
         while self.places.back().is_some_and(QueueEntry::is_gone) {
             self.places.pop_back();
             self.gone -= 1;
@@ -85,6 +85,13 @@ impl Fifo {
             self.gone = 0;
         }
         Some(units)
+    }
+
+    fn sweep_front(&mut self) {
+        while self.places.front().is_some_and(QueueEntry::is_gone) {
+            self.places.pop_front();
+            self.gone -= 1;
+        }
     }
 }
 
@@ -106,21 +113,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_map_by_arrival(steps in prop::collection::vec((0_u64..200, 0_u32..3), 0..600)) {
+        fn is_a_map_by_arrival(steps in prop::collection::vec((0_u64..200, 0_u32..4), 0..600)) {
             let (mut fifo, mut map, mut next) = (Fifo::default(), BTreeMap::new(), 0);
             for (arrival, what) in steps {
-                // A newcomer; one that comes back, or comes for the first time; one that leaves.
+                // A newcomer; one that comes back, or comes for the first time; one that leaves; the first.
                 let arrival = if what == 0 { next } else { arrival };
                 next = next.max(arrival + 1);
                 let ticket = Ticket { arrival, slot: 7 };
-                if what == 2 {
+                if what == 3 {
+                    fifo.remove_first();
+                    map.pop_first();
+                } else if what == 2 {
                     prop_assert_eq!(fifo.remove(ticket), map.remove(&arrival));
                 } else {
                     fifo.insert(ticket, what);
                     map.insert(arrival, what);
                 }
                 prop_assert_eq!((fifo.len(), fifo.is_empty()), (map.len(), map.is_empty()));
-                prop_assert_eq!(fifo.first().map(|it| it.arrival), map.keys().next().copied());
+                prop_assert_eq!(fifo.first().map(|it| { it.arrival }), map.keys().next().copied());
                 prop_assert_eq!(fifo.is_last(ticket), map.keys().next_back().is_none_or(|last| *last < arrival));
                 prop_assert!(fifo.iter().map(|(it, units)| (it.arrival, units)).eq(map.iter().map(|(a, u)| (*a, *u))));
             }

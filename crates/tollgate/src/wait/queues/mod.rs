@@ -8,7 +8,8 @@
 //! holds the instant at which each head has to be decided again. A poll, an arrival, a drop, a check or a change first works
 //! off the agenda up to now, so waiters are released as of their own instants and in order, however late timers are. A waiter
 //! sleeps until its turn is expected; if another call releases it first, it is woken. A future that is no longer polled is
-//! released like the others and does not block the queue.
+//! released like the others and does not block the queue. The exception makes a crowd cheap: where turns come as they were
+//! expected, so that every waiter's own timer brings it here, a poll stops at its own turn and an arrival only joins the end.
 //!
 //! **A set** is in one queue at a time: that of the charge which denies it, or the first at which an earlier waiter is queued. It
 //! keeps the place of its arrival. So it does not block its other limits. After four moves a set stays in the queues it has
@@ -20,6 +21,7 @@
 //! **Locks.** All queues of a limiter or store share one lock, and buckets are charged while it is held. Wakers are called and
 //! dropped after it is released, since either may call back.
 
+mod agenda;
 mod arriving;
 mod fifo;
 mod ids;
@@ -36,16 +38,19 @@ use super::{
     refused::Ending,
 };
 use crate::{
+    decision::Status,
     sync::{AtomicU64, Mutex, Ordering, hold},
     time::Time,
 };
+use agenda::Agenda;
 use ids::IdHashing;
 use queue::WaitQueue;
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     task::Waker,
     time::Duration,
 };
+use waiter::Waiter;
 pub(crate) use waiters::Ticket;
 use waiters::{ShrinkOutcome, Waiters};
 
@@ -68,7 +73,7 @@ struct Inner {
     waiters: Waiters,
     queues: Queues,
     /// When each head is looked at again.
-    agenda: BTreeSet<(Time, QueueId)>,
+    agenda: Agenda,
     /// Slots that were handed over and are not fetched yet.
     unclaimed: VecDeque<Claim>,
     effects: DeferredWakes,
@@ -82,20 +87,15 @@ struct Claim {
     queue: QueueId,
 }
 
-/// What became of somebody who came.
-pub(in crate::wait) enum ArrivalOutcome {
-    /// It goes at once.
-    Granted(Order, Booked),
-    Ended(Ending),
+/// What has become of a waiter.
+pub(in crate::wait) enum WaitOutcome {
+    /// It goes, with one charge that was made then and holds no slots.
+    Passed(Status, Time),
+    /// It goes, with its charges.
+    Released(Order, Box<Booked>),
+    Ended(Box<Ending>),
     /// It waits, and is to be polled again then or when it is woken.
     Waits(Ticket, Option<Time>),
-}
-
-/// What a waiter finds.
-pub(in crate::wait) enum PollOutcome {
-    Released(Order, Booked),
-    Ended(Ending),
-    Waits(Option<Time>),
 }
 
 /// Wakers to be called, and whatever has a destructor of somebody else's, once no lock is held: either may come back here.
@@ -106,6 +106,11 @@ struct DeferredWakes {
 }
 
 impl DeferredWakes {
+    fn take(&mut self) -> Option<Self> {
+        let is_any = self.wake.first.is_some() || self.gone.first.is_some();
+        is_any.then(|| std::mem::take(self))
+    }
+
     fn run(self) {
         self.wake.first.into_iter().chain(self.wake.more).for_each(Waker::wake);
     }
@@ -182,15 +187,23 @@ impl WaitQueues {
         gate: &dyn Gate,
         order: Order,
         began: Time,
-        up_to: Option<Duration>,
-        waker: Waker,
-    ) -> ArrivalOutcome {
+        up_to: u64,
+        waker: &Waker,
+    ) -> WaitOutcome {
+        let waker = waker.clone();
         self.with(gate, |at| at.arrive(order, began, up_to, waker))
     }
 
     /// What has become of a waiter. `waker` is called when something does.
-    pub(super) fn poll(&self, gate: &dyn Gate, ticket: Ticket, waker: Waker) -> PollOutcome {
-        self.with(gate, |at| at.poll(ticket, waker))
+    pub(super) fn poll(&self, gate: &dyn Gate, ticket: Ticket, waker: &Waker) -> WaitOutcome {
+        let mut spare = None;
+        loop {
+            if let Some(outcome) = self.with(gate, |at| at.poll(ticket, waker, &mut spare)) {
+                return outcome;
+            }
+            // Rarely needed, and not made under the lock: that is another's code.
+            spare = Some(waker.clone());
+        }
     }
 
     /// A waiter goes away.
@@ -229,12 +242,12 @@ impl WaitQueues {
     fn with<R>(&self, gate: &dyn Gate, act: impl FnOnce(&mut LockedQueues<'_>) -> R) -> R {
         let mut inner = hold(&self.inner);
         let result = act(&mut LockedQueues { inner: &mut inner, count: &self.count, gate, now: Time::ZERO });
-        let effects = std::mem::take(&mut inner.effects);
+        let effects = inner.effects.take();
         if inner.waiters.shrink() == ShrinkOutcome::Yes {
             inner.queues.shrink_to_fit();
         }
         drop(inner);
-        effects.run();
+        effects.into_iter().for_each(DeferredWakes::run);
         result
     }
 }
@@ -261,45 +274,62 @@ impl LockedQueues<'_> {
     /// Works off the agenda.
     fn serve(&mut self, now: Time) {
         self.now = now;
-        loop {
-            let next = self.inner.agenda.first().copied().filter(|(at, _)| *at <= now);
-            let claim = self.inner.unclaimed.front().map(|claim| claim.until).filter(|until| *until <= now);
-            match (next, claim) {
-                (Some((at, _)), Some(until)) if until < at => self.reclaim(until),
-                (Some((at, id)), _) => {
-                    self.inner.agenda.pop_first();
-                    if let Some(queue) = self.inner.queues.get_mut(&id) {
-                        queue.looks_at = None;
-                    }
-                    self.decide_head(id, at);
-                }
-                (None, Some(until)) => self.reclaim(until),
-                (None, None) => return,
+        while self.serve_next(now) {}
+    }
+
+    /// Works off the agenda until a waiter is released, and further where others do not come here by their own timers.
+    fn serve_own(&mut self, ticket: Ticket, now: Time) {
+        self.now = now;
+        let waits = |at: &Self| at.inner.waiters.get(&ticket).is_some_and(Waiter::is_waiting);
+        while (waits(self) || !self.is_as_expected(now)) && self.serve_next(now) {}
+    }
+
+    /// Whether all that is due is the release of one head, whose own timer brings it here.
+    fn is_as_expected(&self, now: Time) -> bool {
+        let Inner { agenda, queues, waiters, unclaimed, .. } = &*self.inner;
+        let is_expected =
+            |id: &QueueId| queues.get(id).is_some_and(|it| it.expected_release(waiters).is_some());
+        unclaimed.is_empty() && agenda.due(now).is_none_or(|((_, id), is_only)| is_only && is_expected(&id))
+    }
+
+    /// Works off what is due first. Whether there was anything.
+    fn serve_next(&mut self, now: Time) -> bool {
+        let next = self.inner.agenda.due(now).map(|(next, _)| next);
+        let claim = self.inner.unclaimed.front().map(|claim| claim.until).filter(|until| *until <= now);
+        match (next, claim) {
+            (Some((at, id)), until) if until.is_none_or(|until| at <= until) => {
+                self.inner.agenda.remove((at, id));
+                self.decide_head(id, at);
             }
+            (_, Some(until)) => self.reclaim(until),
+            (_, None) => return false,
         }
+        true
     }
 
     fn forget_if_empty(&mut self, id: QueueId) {
         if let Some(queue) = self.inner.queues.get(&id).filter(|queue| queue.is_empty()) {
             if let Some(at) = queue.looks_at {
-                self.inner.agenda.remove(&(at, id));
+                self.inner.agenda.remove((at, id));
             }
             self.inner.queues.remove(&id);
         }
     }
 
     /// From now on checks and changes of these buckets come by here.
-    fn register(&self, order: &Order) {
-        self.count.fetch_add(1, Ordering::AcqRel);
-        order.tolls.iter().for_each(|toll| self.gate.add_waiter(&toll.bucket));
+    fn register(count: &AtomicU64, gate: &dyn Gate, order: &Order) {
+        // Counted under the lock. Others only have to see whether there is anybody.
+        match count.load(Ordering::Relaxed) {
+            0 => {
+                count.fetch_add(1, Ordering::AcqRel);
+            }
+            before => count.store(before + 1, Ordering::Release),
+        }
+        order.tolls().iter().for_each(|toll| gate.add_waiter(&toll.bucket));
     }
 
-    fn unregister(&self, order: &Order) {
-        Self::unregister_at(self.count, self.gate, order);
-    }
-
-    fn unregister_at(count: &AtomicU64, gate: &dyn Gate, order: &Order) {
-        count.fetch_sub(1, Ordering::AcqRel);
-        order.tolls.iter().for_each(|toll| gate.remove_waiter(&toll.bucket));
+    fn unregister(count: &AtomicU64, gate: &dyn Gate, order: &Order) {
+        count.store(count.load(Ordering::Relaxed).saturating_sub(1), Ordering::Release);
+        order.tolls().iter().for_each(|toll| gate.remove_waiter(&toll.bucket));
     }
 }

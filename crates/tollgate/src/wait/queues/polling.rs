@@ -4,27 +4,74 @@
 //! it anew, and the one behind it as well, which then looks after a head that is not polled any more.
 
 use super::{
-    BucketChange, GRACE, Inner, LockedQueues, PollOutcome, QueueId,
+    BucketChange, GRACE, Inner, LockedQueues, QueueId, WaitOutcome,
     releasing::Departure,
     waiter::{Alarm, WaiterState},
     waiters::Ticket,
 };
-use crate::{step::turns::Turns, time::Time, wait::gate};
+use crate::{
+    step::turns::Turns,
+    time::Time,
+    wait::{
+        gate::{self, Timing},
+        order::Order,
+    },
+};
 use std::task::Waker;
 
 /// So many at the front of a queue are looked at for one that is polled.
 const NEAR: usize = 8;
 
 impl LockedQueues<'_> {
-    pub(super) fn poll(&mut self, ticket: Ticket, waker: Waker) -> PollOutcome {
+    /// `None` where a clone of the waker is needed, which `spare` brings. Leaves what is to be dropped under no lock there.
+    pub(super) fn poll(
+        &mut self,
+        ticket: Ticket,
+        waker: &Waker,
+        spare: &mut Option<Waker>,
+    ) -> Option<WaitOutcome> {
         let now = self.gate.now();
-        if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
-            // It is awake: nobody has to wake it.
-            self.inner.effects.gone.extend(waiter.waker.take());
+        // It is awake: nobody has to wake it.
+        let before = self.inner.waiters.get_mut(&ticket).and_then(|waiter| waiter.waker.take());
+        if let Some(outcome) = self.release_as_expected(ticket, now) {
+            self.inner.effects.gone.extend(std::mem::replace(spare, before));
+            return Some(outcome);
         }
+        let outcome = self.look(ticket, now);
+        let same = before.as_ref().is_some_and(|before| before.will_wake(waker));
+        let kept = if same { before } else { std::mem::replace(spare, before) };
+        match (&outcome, self.inner.waiters.get_mut(&ticket)) {
+            (WaitOutcome::Waits(..), Some(waiter)) => waiter.waker = Some(kept?),
+            _ => self.inner.effects.gone.extend(kept),
+        }
+        Some(outcome)
+    }
+
+    /// Releases a waiter that comes when it was expected: the head of a queue, while nothing else is due.
+    fn release_as_expected(&mut self, ticket: Ticket, now: Time) -> Option<WaitOutcome> {
+        let Inner { agenda, queues, waiters, unclaimed, .. } = &mut *self.inner;
+        let ((at, id), true) = agenda.due(now)? else { return None };
+        let queue = queues.get_mut(&id).filter(|queue| queue.head() == Some(ticket))?;
+        let waiter = waiters.get(&ticket)?;
+        let Order::One(toll) = &waiter.order else { return None };
+        if !unclaimed.is_empty() || waiter.deadline(0).is_some_and(|by| by < at) {
+            return None;
+        }
+        let timing = Timing::release(at, waiter.began, waiter.up_to);
+        let (status, due) = self.gate.release_one(toll, timing)?;
+        let is_next_expected = queue.remove_released(id, at, waiters, agenda);
+        Self::unregister(self.count, self.gate, &waiters.get(&ticket)?.order);
+        waiters.discard(&ticket);
+        if !is_next_expected || agenda.due(now).is_some_and(|(_, is_only)| !is_only) {
+            self.serve(now);
+        }
+        Some(WaitOutcome::Passed(status, due))
+    }
+
+    fn look(&mut self, ticket: Ticket, now: Time) -> WaitOutcome {
         // It is here to fetch its slots, so they are not taken back for being late.
         self.inner.unclaimed.retain(|claim| claim.ticket != ticket);
-        self.serve(now);
+        self.serve_own(ticket, now);
         if let Some(waiter) = self.inner.waiters.get_mut(&ticket)
             && matches!(waiter.state, WaiterState::Withdrawn)
         {
@@ -32,13 +79,13 @@ impl LockedQueues<'_> {
             self.requeue(ticket, now);
             self.serve(now);
         }
-        self.find(ticket, now, waker)
+        self.find(ticket, now)
     }
 
     /// What has become of a waiter, by now.
-    pub(super) fn find(&mut self, ticket: Ticket, now: Time, waker: Waker) -> PollOutcome {
-        let Some(waiter) = self.inner.waiters.get(&ticket) else { return PollOutcome::Waits(None) };
-        if matches!(waiter.state, WaiterState::Waiting) {
+    pub(super) fn find(&mut self, ticket: Ticket, now: Time) -> WaitOutcome {
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return WaitOutcome::Waits(ticket, None) };
+        if waiter.is_waiting() {
             if let Some((_, toll)) = waiter.ends().filter(|(at, _)| *at <= now) {
                 // Its time is up, and nobody could say that it would be.
                 let ending = waiter.refused(toll, Err(now), self.gate.peek(&waiter.order));
@@ -48,22 +95,22 @@ impl LockedQueues<'_> {
                 let alarm = self.sleeps_until(ticket, now);
                 if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
                     waiter.alarm = Alarm::Set(alarm);
-                    waiter.waker = Some(waker);
                 }
-                return PollOutcome::Waits(alarm);
+                return WaitOutcome::Waits(ticket, alarm);
             }
         }
-        self.inner.effects.gone.push(waker);
-        let Some(waiter) = self.inner.waiters.remove(&ticket) else { return PollOutcome::Waits(None) };
+        let Some(waiter) = self.inner.waiters.remove(&ticket) else {
+            return WaitOutcome::Waits(ticket, None);
+        };
         match waiter.state {
             WaiterState::Released(booked) => {
                 if booked.permit.is_some() {
-                    self.unregister(&waiter.order);
+                    Self::unregister(self.count, self.gate, &waiter.order);
                 }
-                PollOutcome::Released(waiter.order, *booked)
+                WaitOutcome::Released(waiter.order, booked)
             }
-            WaiterState::Ended(ending) => PollOutcome::Ended(*ending),
-            WaiterState::Waiting | WaiterState::Withdrawn => PollOutcome::Waits(None),
+            WaiterState::Ended(ending) => WaitOutcome::Ended(ending),
+            WaiterState::Waiting | WaiterState::Withdrawn => WaitOutcome::Waits(ticket, None),
         }
     }
 
@@ -71,13 +118,13 @@ impl LockedQueues<'_> {
         let now = self.gate.now();
         self.serve(now);
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
-        let was_waiting = matches!(waiter.state, WaiterState::Waiting);
+        let was_waiting = waiter.is_waiting();
         if was_waiting {
             self.leave_queues(ticket, now, Departure::Unserved);
         }
         let Some(waiter) = self.inner.waiters.remove(&ticket) else { return };
         if was_waiting || matches!(waiter.state, WaiterState::Withdrawn) {
-            self.unregister(&waiter.order);
+            Self::unregister(self.count, self.gate, &waiter.order);
         }
         self.inner.effects.gone.extend(waiter.waker);
         if let WaiterState::Released(booked) = &waiter.state
@@ -85,8 +132,8 @@ impl LockedQueues<'_> {
         {
             // What was charged is spent. Slots are held, not spent.
             self.claimed(&waiter.order, ticket);
-            gate::leave_slots(self.gate, &waiter.order.tolls, booked);
-            for bucket in gate::held(self.gate, &waiter.order.tolls, booked) {
+            gate::leave_slots(self.gate, waiter.order.tolls(), booked);
+            for bucket in gate::held(self.gate, waiter.order.tolls(), booked) {
                 self.touch(bucket.queue(), now, BucketChange::MoreRoom);
             }
         }
@@ -96,11 +143,9 @@ impl LockedQueues<'_> {
     /// Looks at the head of a queue at that time, which has come.
     pub(super) fn schedule(&mut self, id: QueueId, at: Time) {
         let Inner { queues, agenda, .. } = &mut *self.inner;
-        let Some(queue) = queues.get_mut(&id) else { return };
-        if let Some(before) = queue.looks_at.replace(at) {
-            agenda.remove(&(before, id));
+        if let Some(queue) = queues.get_mut(&id) {
+            queue.schedule(id, at, agenda);
         }
-        agenda.insert((at, id));
     }
 
     /// Looks at the head of a queue at that time, which is to come. The head sleeps until then, or is woken to see to that;
@@ -117,8 +162,7 @@ impl LockedQueues<'_> {
             return;
         }
         let bucket = head.bucket_of(id).cloned();
-        let look =
-            || bucket.filter(|bucket| !self.gate.turns(bucket).is_slots()).and_then(|it| self.gate.look(&it));
+        let look = || bucket.filter(|_| !queue.kind.is_slots()).and_then(|bucket| self.gate.look(&bucket));
         let mut woken = 0;
         for (place, (ticket, turn)) in queue.turns(now, look).take(NEAR).enumerate() {
             let by = if place == 0 { at } else { turn.unwrap_or(at + GRACE) };
@@ -151,11 +195,11 @@ impl LockedQueues<'_> {
                 let mut ahead = queue.tickets().take_while(|ahead| *ahead != ticket).enumerate();
                 ahead.all(|(place, ahead)| place == 0 || (place < NEAR && self.is_woken(ahead)))
             };
-            let bucket = &waiter.order.tolls[*toll].bucket;
+            let bucket = &waiter.order.tolls()[*toll].bucket;
             let looks_at = queue.looks_at.filter(|_| is_head);
             // Later than expected, it looks ever more rarely.
             let later = || now + GRACE.max((now - waiter.began) / 4);
-            let own = match self.gate.turns(bucket) {
+            let own = match queue.kind {
                 _ if looks_at.is_some() => None,
                 Turns::Slots { .. } if is_near() => queue.looks_at.map(|at| at + GRACE),
                 Turns::Slots { max_hold, .. } => Some(later().max(now + max_hold)),

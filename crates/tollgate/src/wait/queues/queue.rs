@@ -4,10 +4,19 @@
 //! and kept up to date by every arrival at the end. It decides who is told on arrival that waiting would be in vain, and is
 //! made anew for that where somebody gave up; as a hint for a timer it may be late.
 
-use super::{fifo::Fifo, waiters::Ticket};
+use super::{
+    QueueId,
+    agenda::Agenda,
+    fifo::Fifo,
+    waiters::{Ticket, Waiters},
+};
 use crate::{
+    step::turns::Turns,
     time::Time,
-    wait::forecast::{Goes, View},
+    wait::{
+        forecast::{Goes, View},
+        order::Order,
+    },
 };
 use std::time::Duration;
 
@@ -16,8 +25,9 @@ use std::time::Duration;
 pub(super) const EXACT_UP_TO: usize = 256;
 const PAUSE: Duration = Duration::from_micros(10);
 
-#[derive(Default)]
 pub(super) struct WaitQueue {
+    /// How turns are had at the bucket, as of the first waiter or the last change.
+    pub(super) kind: Turns,
     waiting: Fifo,
     /// When its head is looked at again, which is in the agenda.
     pub(super) looks_at: Option<Time>,
@@ -34,6 +44,18 @@ struct Forecast {
 }
 
 impl WaitQueue {
+    pub(super) fn new(kind: Turns) -> Self {
+        Self { kind, waiting: Fifo::default(), looks_at: None, forecast: None, has_moved_up: false }
+    }
+
+    /// Has the head decided at that time, and not at another. `id` is the queue's own.
+    pub(super) fn schedule(&mut self, id: QueueId, at: Time, agenda: &mut Agenda) {
+        if let Some(before) = self.looks_at.replace(at) {
+            agenda.remove((before, id));
+        }
+        agenda.insert((at, id));
+    }
+
     pub(super) fn head(&self) -> Option<Ticket> {
         self.waiting.first()
     }
@@ -62,9 +84,28 @@ impl WaitQueue {
         expected
     }
 
-    /// Removes a waiter that was released, as was expected_release.
-    pub(super) fn remove_released(&mut self, ticket: Ticket) {
-        self.waiting.remove(ticket);
+    /// When the head goes, where that is as it was expected on its arrival: nobody gave up, and its timer is set. Then there
+    /// is nothing to ask before. (A set asks, since it may have to go to another queue.)
+    pub(super) fn expected_release(&self, waiters: &Waiters) -> Option<Time> {
+        if self.has_moved_up || self.kind != Turns::Booked {
+            return None;
+        }
+        let head = waiters.get(&self.head()?).filter(|head| matches!(head.order, Order::One(_)))?;
+        head.expected.filter(|at| head.alarm.is_set_by(*at))
+    }
+
+    /// Removes the head, which was released at that time, and has the next one decided. Whether that is when it was expected.
+    pub(super) fn remove_released(
+        &mut self,
+        id: QueueId,
+        at: Time,
+        waiters: &Waiters,
+        agenda: &mut Agenda,
+    ) -> bool {
+        self.waiting.remove_first();
+        let next = self.expected_release(waiters);
+        self.schedule(id, next.map_or(at, |next| next.max(at)), agenda);
+        next.is_some()
     }
 
     /// Removes a waiter that gave up, or went to another queue.
@@ -77,24 +118,31 @@ impl WaitQueue {
         }
     }
 
+    /// Whether somebody is in it, and the forecast is exact.
+    pub(super) fn is_foreseen(&self) -> bool {
+        let is_exact = self.forecast.as_ref().is_some_and(|it| !it.gave_up);
+        is_exact && !self.is_empty() && !self.has_moved_up && self.kind == Turns::Booked
+    }
+
     /// Whether some may go earlier than was expected when they came.
     pub(super) fn has_moved_up(&self) -> bool {
         self.has_moved_up
     }
 
-    /// Nobody is in it: what was expected_release is of those who have left.
-    pub(super) fn begin(&mut self) {
+    /// Nobody is in it: what was expected is of those who have left.
+    pub(super) fn begin(&mut self, kind: Turns) {
+        self.kind = kind;
         self.forecast = None;
         self.has_moved_up = false;
     }
 
-    /// Something happened at the bucket that was not expected_release.
+    /// Something happened at the bucket that was not expected.
     pub(super) fn forget_forecast(&mut self) {
         self.forecast = None;
         self.has_moved_up = true;
     }
 
-    /// There is more room at the bucket than was expected_release.
+    /// There is more room at the bucket than was expected.
     pub(super) fn distrust_forecast(&mut self) {
         self.has_moved_up = true;
         if let Some(forecast) = &mut self.forecast {

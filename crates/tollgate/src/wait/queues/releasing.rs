@@ -26,14 +26,15 @@ const MOVES: u32 = 4;
 impl LockedQueues<'_> {
     /// Decides about the head of a queue, at an instant that has come.
     pub(super) fn decide_head(&mut self, id: QueueId, at: Time) {
-        let Some(ticket) = self.inner.queues.get(&id).and_then(WaitQueue::head) else {
-            return self.forget_if_empty(id);
-        };
+        let Some(queue) = self.inner.queues.get_mut(&id) else { return };
+        queue.looks_at = None;
+        let Some(ticket) = queue.head() else { return self.forget_if_empty(id) };
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
+        let is_set = matches!(waiter.order, Order::Set(_));
         let is_head = |toll: &usize| {
             self.inner.queues.get(&waiter.order.queue(*toll)).is_some_and(|it| it.head() == Some(ticket))
         };
-        if !waiter.queued_at.iter().all(is_head) {
+        if is_set && !waiter.queued_at.iter().all(is_head) {
             // Whoever leaves the other queue comes here again.
             return;
         }
@@ -41,7 +42,7 @@ impl LockedQueues<'_> {
             let ending = waiter.refused(toll, Err(ended), self.gate.peek(&waiter.order));
             return self.end(ticket, ending, at);
         }
-        if let Some(toll) = self.held_up(ticket, waiter) {
+        if let Some(toll) = is_set.then(|| self.held_up(ticket, waiter)).flatten() {
             return self.move_to(ticket, toll, at);
         }
         match self.gate.ask(&waiter.order, Timing::release(at, waiter.began, waiter.up_to)) {
@@ -70,7 +71,7 @@ impl LockedQueues<'_> {
             let Verdict::Deny(nanos) = status.in_nanos() else { continue };
             let deadline = waiter.deadline(toll);
             // What is late for a limit's pace is later still when it is asked for later.
-            let paced = deadline.and_then(|_| self.paced_start(&waiter.order.tolls[toll], at));
+            let paced = deadline.and_then(|_| self.paced_start(&waiter.order.tolls()[toll], at));
             let start = paced.unwrap_or(denied.at + Duration::from_nanos(nanos.max(1)));
             if deadline.is_some_and(|by| start > by) && late.is_none_or(|(_, it)| start > it) {
                 late = Some((toll, start));
@@ -87,7 +88,7 @@ impl LockedQueues<'_> {
         }
         if denied.verdict() == Verdict::WhenReleased {
             let toll = denied.by;
-            let bucket = &waiter.order.tolls[toll].bucket;
+            let bucket = &waiter.order.tolls()[toll].bucket;
             let deadline = waiter.deadline(toll);
             if deadline.is_some_and(|by| by <= at) && !self.is_full(waiter, toll) {
                 return Err(waiter.refused(toll, Err(at), denied.statuses));
@@ -111,7 +112,7 @@ impl LockedQueues<'_> {
 
     /// Whether as many wait for slots as may.
     pub(super) fn is_full(&self, waiter: &Waiter, toll: usize) -> bool {
-        let bucket = &waiter.order.tolls[toll].bucket;
+        let bucket = &waiter.order.tolls()[toll].bucket;
         let waiting = self.inner.queues.get(&bucket.queue()).map_or(0, WaitQueue::len);
         !waiter.queued_at.contains(&toll)
             && self.gate.turns(bucket).queue().is_some_and(|most| waiting >= most as usize)
@@ -142,15 +143,23 @@ impl LockedQueues<'_> {
     }
 
     pub(super) fn touch(&mut self, id: QueueId, now: Time, effect: BucketChange) {
-        let Some(queue) = self.inner.queues.get_mut(&id) else { return };
+        let Inner { queues, waiters, agenda, .. } = &mut *self.inner;
+        let Some(queue) = queues.get_mut(&id) else { return };
         match effect {
             BucketChange::MoreRoom => queue.distrust_forecast(),
-            BucketChange::Unknown => queue.forget_forecast(),
+            BucketChange::Unknown => {
+                queue.forget_forecast();
+                let head = queue.head().and_then(|head| waiters.get(&head));
+                if let Some(bucket) = head.and_then(|head| head.bucket_of(id)) {
+                    queue.kind = self.gate.turns(bucket);
+                }
+            }
         }
-        self.schedule(id, now);
-        if effect == BucketChange::MoreRoom {
+        queue.schedule(id, now, agenda);
+        if effect == BucketChange::MoreRoom && queue.kind != Turns::Asked {
             return;
         }
+        // A window that is emptied begins anew, and ends later.
         self.serve(now);
         for (ticket, toll, start) in self.out_of_time(id, now) {
             let Some(waiter) = self.inner.waiters.get(&ticket) else { continue };
@@ -175,8 +184,8 @@ impl LockedQueues<'_> {
             Some((waiter, *toll))
         };
         let Some((waiter, toll)) = queue.head().and_then(here) else { return Vec::new() };
-        let bucket = &waiter.order.tolls[toll].bucket;
-        if self.gate.turns(bucket).is_slots() {
+        let bucket = &waiter.order.tolls()[toll].bucket;
+        if queue.kind.is_slots() {
             return Vec::new();
         }
         let deadline = |ticket| here(ticket).and_then(|(waiter, toll)| waiter.deadline(toll));
@@ -191,14 +200,14 @@ impl LockedQueues<'_> {
         match booked.permit.is_some() {
             true => {
                 let until = self.now + GRACE;
-                let claims = gate::held(self.gate, &waiter.order.tolls, &booked).map(|bucket| Claim {
+                let claims = gate::held(self.gate, waiter.order.tolls(), &booked).map(|bucket| Claim {
                     until,
                     ticket,
                     queue: bucket.queue(),
                 });
                 self.inner.unclaimed.extend(claims);
             }
-            false => Self::unregister_at(self.count, self.gate, &waiter.order),
+            false => Self::unregister(self.count, self.gate, &waiter.order),
         }
         waiter.state = WaiterState::Released(Box::new(booked));
         self.inner.effects.wake.extend(waiter.waker.take());
@@ -207,7 +216,7 @@ impl LockedQueues<'_> {
     pub(super) fn end(&mut self, ticket: Ticket, ending: Ending, at: Time) {
         self.leave_queues(ticket, at, Departure::Unserved);
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
-        Self::unregister_at(self.count, self.gate, &waiter.order);
+        Self::unregister(self.count, self.gate, &waiter.order);
         waiter.state = WaiterState::Ended(Box::new(ending));
         self.inner.effects.wake.extend(waiter.waker.take());
     }
@@ -224,9 +233,9 @@ impl LockedQueues<'_> {
             self.inner.unclaimed.extend((until > self.now).then_some(Claim { until, ..claim }));
             return;
         }
-        gate::give_back(self.gate, &waiter.order.tolls, booked, ReturnReason::Settled);
+        gate::give_back(self.gate, waiter.order.tolls(), booked, ReturnReason::Settled);
         waiter.state = WaiterState::Withdrawn;
-        for toll in 0..waiter.order.tolls.len() {
+        for toll in 0..waiter.order.tolls().len() {
             let id = self.inner.waiters[&ticket].order.queue(toll);
             self.touch(id, at, BucketChange::MoreRoom);
         }
@@ -235,38 +244,29 @@ impl LockedQueues<'_> {
     /// Slots have been fetched.
     pub(super) fn claimed(&mut self, order: &Order, ticket: Ticket) {
         self.inner.unclaimed.retain(|claim| claim.ticket != ticket);
-        self.unregister(order);
-    }
-
-    /// When the head of a queue goes, where that is as it was expected_release on its arrival: nobody gave up, and its timer is set. Then
-    /// there is nothing to ask before. (A set asks, since it may have to go to another queue.)
-    fn expected_release(&self, id: QueueId) -> Option<Time> {
-        let queue = self.inner.queues.get(&id).filter(|queue| !queue.has_moved_up())?;
-        let head = self.inner.waiters.get(&queue.head()?)?;
-        let expected = head.expected.filter(|at| head.alarm.is_set_by(*at))?;
-        match &head.order.tolls {
-            Few::One(toll) if self.gate.turns(&toll.bucket) == Turns::Booked => Some(expected),
-            _ => None,
-        }
+        Self::unregister(self.count, self.gate, order);
     }
 
     /// Takes a waiter out of its queues, whose next ones are looked at.
     pub(super) fn leave_queues(&mut self, ticket: Ticket, at: Time, leaving: Departure) {
-        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        let Inner { queues, waiters, agenda, .. } = &mut *self.inner;
+        let Some(waiter) = waiters.get_mut(&ticket) else { return };
         let queued_at = std::mem::replace(&mut waiter.queued_at, Few::Many(Vec::new()));
         for toll in &*queued_at {
-            let id = self.inner.waiters[&ticket].order.queue(*toll);
-            let Some(queue) = self.inner.queues.get_mut(&id) else { continue };
-            // The second looks after the head. Who is released is the head.
-            let was_near =
-                leaving == Departure::Released || queue.tickets().take(2).any(|near| near == ticket);
+            let id = waiters[&ticket].order.queue(*toll);
+            let Some(queue) = queues.get_mut(&id) else { continue };
             match leaving {
-                Departure::Released => queue.remove_released(ticket),
-                Departure::Unserved => queue.remove_unserved(ticket),
-            }
-            if was_near {
-                let next = (leaving == Departure::Released).then(|| self.expected_release(id)).flatten();
-                self.schedule(id, next.map_or(at, |next| next.max(at)));
+                Departure::Released => {
+                    queue.remove_released(id, at, waiters, agenda);
+                }
+                Departure::Unserved => {
+                    // The second looks after the head.
+                    let was_near = queue.tickets().take(2).any(|near| near == ticket);
+                    queue.remove_unserved(ticket);
+                    if was_near {
+                        queue.schedule(id, at, agenda);
+                    }
+                }
             }
         }
     }

@@ -16,7 +16,8 @@ use std::{task::Waker, time::Duration};
 pub(super) struct Waiter {
     pub(super) order: Order,
     pub(super) began: Time,
-    pub(super) up_to: Option<Duration>,
+    /// In nanoseconds; as long as it takes where it does not say.
+    pub(super) up_to: u64,
     /// In which queues it stands, by the number of the toll.
     pub(super) queued_at: Few<usize>,
     /// How often it went from one queue to another.
@@ -46,10 +47,29 @@ pub(super) enum WaiterState {
 }
 
 impl Waiter {
+    pub(super) const fn new(order: Order, began: Time, up_to: u64) -> Self {
+        Self {
+            order,
+            began,
+            up_to,
+            queued_at: Few::Many(Vec::new()),
+            moves: 0,
+            expected: None,
+            alarm: Alarm::Set(None),
+            waker: None,
+            state: WaiterState::Waiting,
+        }
+    }
+
+    pub(super) const fn is_waiting(&self) -> bool {
+        matches!(self.state, WaiterState::Waiting)
+    }
+
     /// The latest time at which its turn may come at a toll.
     pub(super) fn deadline(&self, toll: usize) -> Option<Time> {
-        let own = self.order.tolls.get(toll).and_then(|toll| toll.up_to).map(Duration::from_nanos);
-        own.into_iter().chain(self.up_to).min().map(|up_to| self.began + up_to)
+        let own = self.order.tolls().get(toll).and_then(|toll| toll.up_to);
+        let up_to = own.map_or(self.up_to, |own| own.min(self.up_to));
+        (up_to < u64::MAX).then(|| self.began + Duration::from_nanos(up_to))
     }
 
     /// When it stops waiting where it stands, and for which toll.
@@ -59,7 +79,7 @@ impl Waiter {
 
     /// The bucket of a queue in which it stands.
     pub(super) fn bucket_of(&self, id: QueueId) -> Option<&Bucket> {
-        self.order.tolls.iter().map(|toll| &toll.bucket).find(|bucket| bucket.queue() == id)
+        self.order.tolls().iter().map(|toll| &toll.bucket).find(|bucket| bucket.queue() == id)
     }
 
     /// Wakes it, to look at the time.

@@ -3,7 +3,9 @@
 use super::waiter::Waiter;
 use std::ops::Index;
 
-/// Names a waiter. Ordered by arrival, which is counted over all queues of a limiter or a store.
+/// Names a waiter. Ordered by arrival, which is counted over all queues of a limiter or a store. Packed, since futures keep
+/// it.
+#[repr(Rust, packed(4))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket {
     pub(super) arrival: u64,
@@ -32,7 +34,7 @@ impl Waiters {
     /// Adds a waiter under a ticket that is the last one made, or under the one that was removed last.
     pub(super) fn insert(&mut self, ticket: Ticket, waiter: Waiter) {
         let kept = Some((ticket.arrival, waiter));
-        if self.free.last() == Some(&ticket.slot) {
+        if self.free.last() == Some(&{ ticket.slot }) {
             self.free.pop();
         }
         match self.slots.get_mut(ticket.slot as usize) {
@@ -46,6 +48,15 @@ impl Waiters {
         let (_, waiter) = slot.take_if(|(arrival, _)| *arrival == ticket.arrival)?;
         self.free.push(ticket.slot);
         Some(waiter)
+    }
+
+    /// Removes one where it is, which moves nothing.
+    pub(super) fn discard(&mut self, ticket: &Ticket) {
+        let slot = self.slots.get_mut(ticket.slot as usize);
+        if let Some(slot) = slot.filter(|it| it.as_ref().is_some_and(|it| it.0 == ticket.arrival)) {
+            *slot = None;
+            self.free.push(ticket.slot);
+        }
     }
 
     /// Gives back the memory of a crowd that has left.
