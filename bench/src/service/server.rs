@@ -12,7 +12,7 @@ use std::{
 };
 use testkit::RedisServer;
 use tollgate::{Bounds, MemoryStore};
-use tollgate_net::{Crew, CrewSettings, Door, Drain, DrainTimes, Listener};
+use tollgate_net::{ConnectionHandler, Drain, DrainTimes, Listener, PoolSettings, WorkerPool};
 use tollgate_rules::{DecisionService, parse_rules};
 use tollgate_service::{Resp, RespSettings, Rls, RlsSettings};
 
@@ -51,9 +51,9 @@ pub(super) enum Server {
 pub(super) enum Ours {
     /// Redis clients, on one thread as Redis does.
     Resp,
-    /// Envoy's rate limit service, on a thread a core.
+    /// Envoy's rate limit service, with the threads it has in `tollgate serve`.
     Grpc,
-    /// A service that decides nothing, by tonic, on as many threads.
+    /// A service that decides nothing, by tonic, on a thread a core.
     Tonic,
 }
 
@@ -170,20 +170,21 @@ pub(crate) fn serve(name: &str) {
     let decisions = DecisionService::new(store, file).expect("room for a limit");
     let drain = Drain::new(DrainTimes::default());
     if ours == Ours::Resp {
-        open(&drain, NonZeroUsize::MIN, Resp::new(decisions, RespSettings::default()));
+        let mut settings = PoolSettings::default();
+        settings.workers = NonZeroUsize::MIN;
+        open(&drain, settings, Resp::new(decisions, RespSettings::default()));
     } else {
         let door = Rls::new(decisions, RlsSettings::default(), drain.clone());
-        open(&drain, CrewSettings::default().workers, door);
+        // As `tollgate serve` has it.
+        open(&drain, PoolSettings::shared(), door);
     }
 }
 
-fn open(drain: &Drain, workers: NonZeroUsize, door: impl Door) {
+fn open(drain: &Drain, settings: PoolSettings, handler: impl ConnectionHandler) {
     let backlog = NonZeroU32::MIN.saturating_add(1_023);
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), backlog).expect("a free port");
-    let mut settings = CrewSettings::default();
-    settings.workers = workers;
-    let crew = Crew::start("bench", listener, settings, drain, Arc::new(door)).expect("threads");
-    say(crew.address().port());
+    let pool = WorkerPool::start("bench", listener, settings, drain, Arc::new(handler)).expect("threads");
+    say(pool.address().port());
 }
 
 /// tonic's own health service, which looks a word up.

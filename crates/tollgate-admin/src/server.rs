@@ -1,8 +1,9 @@
 //! The listener `admin`.
 //!
-//! It answers to the end: readiness has to be told while everything else closes, so it holds no guard of the drain and closes
-//! only when that is over. HTTP/1.1, with a bound on connections and on how long a head may take: what watches a process
-//! must not be what brings it down. Who may see which page is the pages' business (`api/gate.rs`).
+//! It answers to the end: readiness has to be told while everything else closes, so the drain does not wait for it, and it closes
+//! only when that is over. It runs on the runtime that calls [`Admin::serve`]. HTTP/1.1, with a bound on connections and on
+//! how long a head may take: what watches a process must not be what brings it down. Who may see which page is the
+//! pages' business (`api/gate.rs`).
 
 use crate::{
     Access, Meters, Operated, Operation, Sketch, State, Traffic,
@@ -12,27 +13,33 @@ use crate::{
 };
 use axum::Router;
 use hyper::{
+    body::{Frame, SizeHint},
     server::conn::http1,
     service::{Service, service_fn},
 };
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use std::{
+    fmt,
+    num::NonZeroUsize,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
 };
-use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    task::JoinSet,
-    time,
+use tokio::{task::JoinSet, time};
+use tollgate_net::{
+    ActivityStream, Connection, ConnectionActivity, ConnectionHandler, ConnectionTimeouts, Drain,
+    HttpVersion, Listener, PoolSettings, RequestGuard, TlsAcceptor, WhenFull, serve_here, supervise,
 };
-use tollgate_net::{Ceiling, Drain, Listener, Phase, TlsAcceptor};
 
 /// Scrapers, probes and a few people. Beyond it connections are closed unread.
 const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
 
-/// How long a request's head may take, the silence before it included: a scraper that comes every minute keeps its connection.
-const PATIENCE: Duration = Duration::from_secs(65);
+/// How long a request's head may take.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection may be idle: a scraper that comes every minute keeps its connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// How long requests that are being answered have, once everything else is over.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -104,81 +111,90 @@ impl Admin {
 
     /// Serves until the drain is over, and lets the [`Sketch`] fade meanwhile.
     pub async fn serve(self, listener: Listener, drain: Drain) {
-        let ceiling = Ceiling::new(CONNECTIONS);
-        let router = self.router();
         // Ends with this.
-        let mut sampling = JoinSet::new();
+        let mut background = JoinSet::new();
         if let Some(api) = &self.api {
-            sampling.spawn(api.clone().sample());
+            background.spawn(api.clone().sample());
         }
-        let mut fade = time::interval(Sketch::FADE_EVERY);
-        fade.set_missed_tick_behavior(time::MissedTickBehavior::Skip);
-        fade.reset();
-        loop {
-            let (stream, peer) = tokio::select! {
-                () = drain.reached(Phase::Over) => break,
-                _ = fade.tick() => {
-                    self.shown.sketch.fade();
-                    continue;
-                }
-                accepted = listener.accept() => accepted,
-            };
-            let Some(slot) = ceiling.enter() else { continue };
-            let (tls, router, drain) = (self.tls.clone(), router.clone(), drain.clone());
-            tokio::spawn(async move {
-                greet(stream, tls, Visit { router, peer: Peer(peer), drain }).await;
-                drop(slot);
-            });
-        }
-        // Answers that are on their way get a moment to leave.
-        drop(listener);
-        let _ = time::timeout(FAREWELL, async {
-            while ceiling.inside() > 0 {
-                time::sleep(FAREWELL / 50).await;
-            }
-        })
-        .await;
+        background.spawn(fade(self.shown.sketch.clone()));
+        let mut settings = PoolSettings::default();
+        settings.max_connections = CONNECTIONS;
+        // A probe is better told no than kept waiting.
+        settings.when_full = WhenFull::Close;
+        settings.tls = self.tls.clone();
+        let pages = Arc::new(Pages { router: self.router() });
+        serve_here(listener, settings, drain.late_guard(), FAREWELL, pages).await;
     }
 }
 
-/// What a connection is served with.
-struct Visit {
+async fn fade(sketch: Sketch) {
+    let mut fade = time::interval(Sketch::FADE_EVERY);
+    fade.set_missed_tick_behavior(time::MissedTickBehavior::Skip);
+    fade.reset();
+    loop {
+        fade.tick().await;
+        sketch.fade();
+    }
+}
+
+/// Serves the pages on one connection.
+struct Pages {
     router: Router,
-    peer: Peer,
-    drain: Drain,
 }
 
-async fn greet(stream: TcpStream, tls: Option<TlsAcceptor>, visit: Visit) {
-    match tls {
-        None => visit.talk(stream).await,
-        // A handshake that fails is the peer's affair.
-        Some(tls) => {
-            if let Ok(stream) = tls.accept(stream).await {
-                visit.talk(stream).await;
-            }
+impl ConnectionHandler for Pages {
+    async fn serve(self: Arc<Self>, connection: Connection) {
+        let Connection { stream, peer, guard } = connection;
+        let activity = Arc::new(ConnectionActivity::new(guard));
+        let pages = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+            let under_way = RequestGuard::new(Arc::clone(&activity));
+            request.extensions_mut().insert(Peer(peer));
+            let answer = pages.call(request);
+            async move { answer.await.map(|answer| answer.map(|body| Held { body, _under_way: under_way })) }
+        });
+        let stream = ActivityStream::new(stream, HttpVersion::Http1, Arc::clone(&activity));
+        let connection = http1::Builder::new()
+            // The connection is supervised; a timer of hyper's would be set for every request.
+            .header_read_timeout(None)
+            .serve_connection(TokioIo::new(stream), service);
+        let timeouts = ConnectionTimeouts {
+            last_request: Duration::ZERO,
+            ..ConnectionTimeouts::new(HEAD_TIMEOUT, IDLE_TIMEOUT)
+        };
+        // A connection that ends badly was the client's, and there is nobody to tell. Whoever listens to events would do so
+        // for ever.
+        let connection = pin!(connection);
+        tokio::select! {
+            () = supervise(connection, http1::Connection::graceful_shutdown, &activity, &timeouts) => {}
+            () = activity.guard().closing_for(FAREWELL) => {}
         }
     }
 }
 
-impl Visit {
-    async fn talk(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
-        let Self { router, peer, drain } = self;
-        let pages = TowerToHyperService::new(router);
-        let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
-            request.extensions_mut().insert(peer);
-            pages.call(request)
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
-            .serve_connection(TokioIo::new(stream), service);
-        let mut connection = std::pin::pin!(connection);
-        // A connection that ends badly was the peer's, and there is nobody to tell.
-        tokio::select! {
-            _ = connection.as_mut() => return,
-            () = drain.reached(Phase::Over) => connection.as_mut().graceful_shutdown(),
-        }
-        let _ = time::timeout(FAREWELL, connection).await;
+/// A response's body, whose request is under way until its end.
+struct Held {
+    body: axum::body::Body,
+    _under_way: RequestGuard,
+}
+
+impl hyper::body::Body for Held {
+    type Data = axum::body::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

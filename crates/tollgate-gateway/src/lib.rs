@@ -1,7 +1,7 @@
 //! A reverse proxy: it accepts requests, hands each to a [`Handler`], and forwards it to an [`Upstream`].
 //!
 //! Four parts that know little of each other:
-//! - [`serve`](Server): listeners, connections, TLS, limits on what clients may send, drain;
+//! - [`serve`](serve()): connections, limits on what clients may send, drain;
 //! - [`forward`]: one request to one upstream and its answer back, headers put right on both ways;
 //! - [`Upstream`]: servers, their weights and health, connections kept for the next request.
 //!
@@ -34,7 +34,5 @@ pub use door::{
 pub use error::ForwardError;
 pub use forward::forward;
 pub use request::RequestBody;
-pub use serve::{
-    Access, Drained, Gauges, Handler, Http2Settings, Limits, Observer, ServeError, Server, Settings,
-};
+pub use serve::{ALPN, Access, Handler, Http2Settings, Limits, Observer, Settings, serve};
 pub use upstream::{HealthSettings, ServerSettings, ServerState, Upstream, UpstreamError, UpstreamSettings};

@@ -10,7 +10,8 @@
 //! - **Over**: what is left is dropped.
 //!
 //! Whoever must not be cut off holds a [`Guard`]: every connection, and every listener as long as it accepts, so that none
-//! can slip in after the count was seen at zero. The one that answers for health holds none: it is asked until the end.
+//! can slip in after the count was seen at zero. The listener that answers health checks holds a
+//! [late guard](Drain::late_guard): it serves until the end, and nothing waits for it.
 //!
 //! Asked a second time, it is in a hurry: it goes to Over at once. That is the second Ctrl-C.
 
@@ -18,7 +19,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicU8, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -66,14 +67,25 @@ pub struct Drain(Arc<Inner>);
 /// Held by whoever must not be cut off.
 #[derive(Debug)]
 #[must_use = "nobody waits for a guard that is dropped"]
-pub struct Guard(Arc<Inner>);
+pub struct Guard {
+    inner: Arc<Inner>,
+    kind: GuardKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GuardKind {
+    /// Counted, and closes with the listeners.
+    Counted,
+    /// Not counted, and closes at the end.
+    Late,
+}
 
 #[derive(Debug)]
 struct Inner {
     times: DrainTimes,
     phase: watch::Sender<Phase>,
-    /// From Leaving on, said before the phase is: without a lock, for whoever looks at every request.
-    is_leaving: AtomicBool,
+    /// The phase, stored before it is sent: without a lock, for whoever looks at every request.
+    current: AtomicU8,
     asked: watch::Sender<u32>,
     /// A plain count, since every connection touches it; who waits for nobody to be left is told by the last.
     guards: AtomicUsize,
@@ -94,7 +106,7 @@ impl Drain {
         Self(Arc::new(Inner {
             times,
             phase: watch::Sender::new(Phase::Serving),
-            is_leaving: AtomicBool::new(false),
+            current: AtomicU8::new(Phase::Serving as u8),
             asked: watch::Sender::new(0),
             guards: AtomicUsize::new(0),
             empty: Notify::new(),
@@ -110,13 +122,12 @@ impl Drain {
     pub async fn run(&self) -> Drained {
         let inner = &*self.0;
         self.asked(1).await;
-        inner.is_leaving.store(true, SeqCst);
-        inner.phase.send_replace(Phase::Leaving);
+        inner.enter(Phase::Leaving);
         tokio::select! {
             () = time::sleep(inner.times.pause) => {}
             () = self.asked(2) => {}
         }
-        inner.phase.send_replace(Phase::Closing);
+        inner.enter(Phase::Closing);
         tokio::select! {
             // Who is gone is gone, even where the deadline is zero.
             biased;
@@ -125,7 +136,7 @@ impl Drain {
             () = time::sleep(inner.times.deadline) => {}
         }
         let left = self.guards();
-        inner.phase.send_replace(Phase::Over);
+        inner.enter(Phase::Over);
         match left {
             0 => Drained::Empty,
             left => Drained::Left(left),
@@ -151,7 +162,12 @@ impl Drain {
     /// One who must not be cut off.
     pub fn guard(&self) -> Guard {
         self.0.guards.fetch_add(1, SeqCst);
-        Guard(Arc::clone(&self.0))
+        Guard { inner: Arc::clone(&self.0), kind: GuardKind::Counted }
+    }
+
+    /// One who serves until the drain is over: the drain does not wait for this guard, which closes at the end.
+    pub fn late_guard(&self) -> Guard {
+        Guard { inner: Arc::clone(&self.0), kind: GuardKind::Late }
     }
 
     /// How many guards are held.
@@ -183,41 +199,65 @@ impl Drain {
     }
 }
 
+impl Inner {
+    fn enter(&self, phase: Phase) {
+        self.current.store(phase as u8, SeqCst);
+        self.phase.send_replace(phase);
+    }
+}
+
 impl Guard {
     /// Waits until nothing new may be begun: finish the request at hand, and close.
     pub async fn closing(&self) {
-        reached(&self.0, Phase::Closing).await;
+        reached(&self.inner, self.closing_phase()).await;
+    }
+
+    /// Waits until nothing new may be begun, and then for so long.
+    pub async fn closing_for(&self, lasting: Duration) {
+        self.closing().await;
+        time::sleep(lasting).await;
     }
 
     /// Waits until what is left is dropped.
     pub async fn over(&self) {
-        reached(&self.0, Phase::Over).await;
+        reached(&self.inner, Phase::Over).await;
     }
 
     /// Whether readiness says no: from here on, whoever can go elsewhere should. Until it does, whoever has polled
-    /// [`closing`](Self::closing) need not do so again: its first word to a waker is that of leaving.
+    /// [`closing`](Self::closing) need not do so again: the first time it wakes anybody is when this becomes true.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
-        self.0.is_leaving.load(SeqCst)
+        self.inner.current.load(SeqCst) >= Phase::Leaving as u8
     }
 
     /// Whether nothing new may be begun.
     #[must_use]
     pub fn is_closing(&self) -> bool {
-        *self.0.phase.borrow() >= Phase::Closing
+        self.inner.current.load(SeqCst) >= self.closing_phase() as u8
+    }
+
+    const fn closing_phase(&self) -> Phase {
+        match self.kind {
+            GuardKind::Counted => Phase::Closing,
+            GuardKind::Late => Phase::Over,
+        }
     }
 }
 
 impl Clone for Guard {
     fn clone(&self) -> Self {
-        Drain(Arc::clone(&self.0)).guard()
+        let drain = Drain(Arc::clone(&self.inner));
+        match self.kind {
+            GuardKind::Counted => drain.guard(),
+            GuardKind::Late => drain.late_guard(),
+        }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.0.guards.fetch_sub(1, SeqCst) == 1 {
-            self.0.empty.notify_waiters();
+        if self.kind == GuardKind::Counted && self.inner.guards.fetch_sub(1, SeqCst) == 1 {
+            self.inner.empty.notify_waiters();
         }
     }
 }

@@ -8,7 +8,9 @@
 //! - [`Watcher`] tells when files have other contents;
 //! - [`ReloadRequests`] asks followers of files to read them at once, on SIGHUP;
 //! - [`Drain`] is the way from serving to gone: not ready, closed, empty;
-//! - [`Crew`] is the threads that serve a listener through a [`Door`], a connection on one of them;
+//! - [`WorkerPool`] accepts the connections of a listener and serves them with a [`ConnectionHandler`];
+//! - [`Connection`] is one of them: its [`Stream`], which HTTP it speaks, and what keeps it counted;
+//! - [`supervise`] ends a connection that is idle or slow, and lets it finish when the drain closes;
 //! - [`Tokens`] are the words that let a client in;
 //! - [`check_head`] refuses requests whose host, target or repeated headers could be read in two ways;
 //! - [`is_valid_host`] checks the value of `Host` and `:authority`;
@@ -17,27 +19,32 @@
 //! Unix only: it asks for signals and inode numbers.
 
 mod ceiling;
-mod crew;
+mod connection;
 mod drain;
 mod head;
 mod host;
 mod listener;
 mod pattern;
 mod signals;
-mod stream;
 mod tls;
 mod tokens;
 mod watch;
+mod worker_pool;
 
 pub use ceiling::{Ceiling, Slot};
-pub use crew::{Crew, CrewSettings, Door};
+pub use connection::{
+    ActivityStream, Connection, ConnectionActivity, ConnectionGuard, ConnectionTimeouts, HttpVersion,
+    RequestGuard, Stream, supervise,
+};
 pub use drain::{Drain, DrainTimes, Drained, Guard, Phase};
 pub use head::{HeadError, check_head, check_repeated};
 pub use host::is_valid_host;
 pub use listener::{BindError, Listener};
 pub use pattern::matching;
 pub use signals::{ReloadRequests, SignalError, reload_on_hangup, stop_on_signals};
-pub use stream::Stream;
 pub use tls::{HandshakeError, Identity, TlsAcceptor, TlsError, TlsFiles, TlsStream};
 pub use tokens::Tokens;
 pub use watch::{Contents, ReadError, Watcher};
+pub use worker_pool::{
+    ConnectionHandler, Gauges, PoolSettings, Scheduling, WhenFull, WorkerPool, serve_here,
+};

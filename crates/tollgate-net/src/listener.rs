@@ -3,22 +3,36 @@
 //! `accept` fails for two kinds of reasons. Something happened to one connection before it was accepted (reset, aborted, a
 //! network error that Linux reports here): the next one is fine, so it is asked for. Or the process has run out of something
 //! (descriptors, memory): the connection stays in the backlog and asking at once would fail again in a busy loop, so it
-//! waits a moment. Neither ends a listener.
+//! waits a moment. Such an error is counted, and logged once a second at most. Neither kind ends a listener.
 
-use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    num::NonZeroU32,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    time,
+    time::{self, Instant},
 };
 
 /// How long to wait for descriptors or memory: others have to let go first.
 const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// How often running out of descriptors or memory is logged, at most.
+const LOG_EVERY: Duration = Duration::from_secs(1);
 
 /// A bound address.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
+    errors: Arc<AtomicU64>,
+    logged: Mutex<Option<Instant>>,
 }
 
 /// An address could not be opened.
@@ -46,14 +60,19 @@ impl Listener {
             socket.set_reuseaddr(true)?;
             socket.bind(address)?;
             let socket = socket.listen(backlog.get())?;
-            Ok(Self { address: socket.local_addr()?, socket })
+            Ok(Self::new(socket.local_addr()?, socket))
         };
         bound().map_err(|source| BindError { address, source })
     }
 
-    /// A socket that this runtime has taken over.
-    pub(crate) fn adopt(socket: TcpListener, address: SocketAddr) -> Self {
-        Self { socket, address }
+    fn new(address: SocketAddr, socket: TcpListener) -> Self {
+        Self { socket, address, errors: Arc::default(), logged: Mutex::default() }
+    }
+
+    /// The same listener on the current runtime.
+    pub(crate) fn rebind_to_runtime(self) -> io::Result<Self> {
+        let socket = TcpListener::from_std(self.socket.into_std()?)?;
+        Ok(Self { socket, ..self })
     }
 
     /// Where it listens; the port is a real one, also where 0 was asked for.
@@ -62,13 +81,10 @@ impl Listener {
         self.address
     }
 
-    /// The socket, for whoever accepts by other means.
-    ///
-    /// # Errors
-    ///
-    /// Where the runtime cannot let go of it.
-    pub fn into_std(self) -> std::io::Result<std::net::TcpListener> {
-        self.socket.into_std()
+    /// How often nothing could be accepted because the process had run out of descriptors or memory.
+    #[must_use]
+    pub fn accept_errors(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.errors)
     }
 
     /// The next connection. Small writes are sent at once (`TCP_NODELAY`).
@@ -81,8 +97,25 @@ impl Listener {
                     return (stream, peer);
                 }
                 Err(error) if is_about_one_connection(&error) => {}
-                Err(_) => time::sleep(EXHAUSTED).await,
+                Err(error) => {
+                    self.report(&error);
+                    time::sleep(EXHAUSTED).await;
+                }
             }
+        }
+    }
+
+    #[cold]
+    fn report(&self, error: &io::Error) {
+        let count = self.errors.fetch_add(1, Relaxed) + 1;
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+            *logged = Some(Instant::now());
+            let address = self.address;
+            tracing::error!(
+                %address, %error, count,
+                "cannot accept connections; they wait in the backlog until descriptors or memory are free"
+            );
         }
     }
 }

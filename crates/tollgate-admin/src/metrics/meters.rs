@@ -250,6 +250,20 @@ impl Meters {
     }
 }
 
+impl Meters {
+    /// `tollgate_accept_errors_total`, by listener, is asked for when somebody reads.
+    ///
+    /// # Panics
+    ///
+    /// If it is called twice.
+    pub fn ask_accept_errors(&self, ask: impl Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static) {
+        let labelled = move || ask().into_iter().map(|(name, n)| (vec![name.to_owned()], n)).collect();
+        let help =
+            "How often no connection could be accepted for want of descriptors or memory, by listener.";
+        self.registry.ask_counter("tollgate_accept_errors_total", help, &["listener"], labelled);
+    }
+}
+
 fn each(family: &Family<Counter>, mut tell: impl FnMut([&str; 2], Outcome, u64)) {
     family.each(|labels, counter| {
         if let [first, second, outcome] = labels

@@ -3,7 +3,7 @@
 use super::{
     certificates,
     controls::{self, Controls},
-    doors::{self, Doors},
+    doors::{self, AcceptErrors, Doors, Opening},
     following::{Following, node_name},
     recorder::{Metrics, Recorders, Told},
     reload::Followers,
@@ -18,19 +18,15 @@ use std::{
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
 };
 use tokio::{runtime::Handle, sync::Notify, task::JoinHandle};
 use tollgate::{Cells, Enter};
 use tollgate_admin::{Access, Admin, Line, Meters, Sketch, State, Traffic};
 use tollgate_book::{FileKeeper, Keeper};
-use tollgate_gateway::{Gateway, Prepared, Server, Settings};
-use tollgate_net::{Contents, Drain, Listener, Phase, ReloadRequests, TlsFiles, Watcher};
+use tollgate_gateway::{Gateway, Prepared};
+use tollgate_net::{Contents, Drain, Listener, ReloadRequests, Watcher};
 use tollgate_rules::{DecisionService, RuleFile, decision::Api, model};
-
-/// The drain itself knows when it is over.
-const LONGER_THAN_ANY_DEADLINE: Duration = Duration::from_secs(86_400);
 
 /// How a file is served.
 pub(crate) struct Options {
@@ -105,22 +101,11 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
                 state::upstreams(&door.upstreams())
             }))
         };
-        let (mut connections, mut in_flight): (Gauges, Gauges) = (Vec::new(), Vec::new());
-        if let Some(listener) = &listen.gateway {
-            let server = open_gateway(listener, &options, door.clone())?;
-            addresses.push(("gateway", server.local_addr()));
-            let server = Arc::new(Mutex::new(Some(server)));
-            let (asked, door) = (Arc::clone(&server), door.clone());
-            let open = move || asked.lock().ok()?.as_ref().map(|server| server.gauges().connections);
-            connections.push(("gateway", Box::new(move || open().unwrap_or(0))));
-            in_flight.push(("gateway", Box::new(move || door.in_flight().inside())));
-            tasks.push(tokio::spawn(close_in_time(server, drain.clone())));
-        }
-        let mut doors = Doors::open(&listen, &options, &drain, &meters, &decisions)?;
+        let opening = Opening { options: &options, drain: &drain, meters: &meters };
+        let mut doors = Doors::open(&listen, &opening, &door, &decisions)?;
         addresses.extend(doors.addresses());
-        connections.extend(doors.connections());
-        in_flight.extend(doors.in_flight());
-        let (connections, in_flight) = (Arc::new(connections), Arc::new(in_flight));
+        let (connections, in_flight) = (Arc::new(doors.connections()), Arc::new(doors.in_flight()));
+        let mut accept_errors = doors.accept_errors();
         let (counted, waiting) = (Arc::clone(&connections), Arc::clone(&in_flight));
         meters.ask_listeners(move || asked(&counted), move || asked(&waiting));
         let keeper: Arc<dyn Keeper> = match &options.book {
@@ -146,6 +131,8 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         if let Some(listener) = &listen.admin {
             let socket = bind("admin", listener)?;
             addresses.push(("admin", socket.address()));
+            let errors = socket.accept_errors();
+            accept_errors.push(("admin", Box::new(move || errors.load(Relaxed))));
             let controls = Controls {
                 followers: Arc::clone(&followers),
                 keeper: Arc::clone(&keeper),
@@ -160,6 +147,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
                 .access(access);
             open_admin(listener, admin, socket, &drain, (&meters, &options.reload), &mut tasks)?;
         }
+        meters.ask_accept_errors(move || counted_errors(&accept_errors));
         let (node, reload) = (node_name(&addresses), options.reload);
         match (options.watched, options.book) {
             (Some(watched), Some(book)) => {
@@ -234,30 +222,6 @@ impl<S: Enter> Drop for Opened<S> {
     }
 }
 
-fn open_gateway<S: Enter + 'static>(
-    listener: &model::Listener,
-    options: &Options,
-    door: Gateway<S>,
-) -> Result<Server> {
-    let socket = bind("gateway", listener)?;
-    let mut settings = Settings::default();
-    settings.max_connections = listener.max_connections as usize;
-    if let Some(workers) = options.workers {
-        settings.workers = workers.get();
-    }
-    if let Some(tls) = &listener.tls {
-        settings.tls = Some(TlsFiles { cert: tls.cert.clone(), key: tls.key.clone() });
-    }
-    settings.reload = options.reload.clone();
-    settings.limits.head = listener.max_header as usize;
-    settings.limits.body = listener.max_body.unwrap_or(u64::MAX);
-    settings.limits.head_timeout = listener.header_timeout;
-    settings.limits.idle_timeout = listener.idle_timeout;
-    settings.limits.body_timeout = listener.idle_timeout;
-    settings.observer = Some(Arc::new(crate::log::AccessLines));
-    Server::start(socket.into_std()?, settings, door).context("listen.gateway")
-}
-
 fn open_admin(
     listener: &model::Listener,
     admin: Admin,
@@ -268,7 +232,8 @@ fn open_admin(
 ) -> Result<()> {
     let admin = match &listener.tls {
         Some(tls) => {
-            let (acceptor, following) = certificates::follow("admin", tls, &["http/1.1"], meters, reload)?;
+            let (alpn, within) = (["http/1.1"], listener.header_timeout);
+            let (acceptor, following) = certificates::follow("admin", tls, &alpn, within, meters, reload)?;
             tasks.push(following);
             admin.tls(acceptor)
         }
@@ -293,6 +258,10 @@ fn asked(gauges: &Gauges) -> Vec<(&'static str, usize)> {
     gauges.iter().map(|(name, gauge)| (*name, gauge())).collect()
 }
 
+fn counted_errors(errors: &AcceptErrors) -> Vec<(&'static str, u64)> {
+    errors.iter().map(|(name, count)| (*name, count())).collect()
+}
+
 pub(super) fn bind(name: &str, listener: &model::Listener) -> Result<Listener> {
     let backlog = NonZeroU32::new(listener.backlog).unwrap_or(NonZeroU32::MIN);
     Listener::bind(listener.address, backlog).map_err(|error| {
@@ -306,17 +275,6 @@ pub(super) fn bind(name: &str, listener: &model::Listener) -> Result<Listener> {
             anyhow!("listen.{name}: {error}")
         }
     })
-}
-
-/// Serves until it is time to close, then lets requests in flight finish.
-async fn close_in_time(server: Arc<Mutex<Option<Server>>>, drain: Drain) {
-    let guard = drain.guard();
-    drain.reached(Phase::Closing).await;
-    let Some(server) = server.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-    tokio::select! {
-        _ = server.drain(LONGER_THAN_ANY_DEADLINE) => {}
-        () = guard.over() => {}
-    }
 }
 
 /// Takes every change of the file.

@@ -13,7 +13,7 @@
 
 use crate::{
     request::RequestBody,
-    serve::{Gate, Switching},
+    serve::{ClientIo, Switching},
     upstream::stream::Stream,
 };
 use bytes::BytesMut;
@@ -48,7 +48,7 @@ type Guards = Vec<Box<dyn Any + Send>>;
 /// The client's side of a tunnel that may be.
 pub(super) struct Tunnel {
     /// None where the client cannot switch.
-    client: Option<oneshot::Receiver<Gate>>,
+    client: Option<oneshot::Receiver<ClientIo>>,
 }
 
 /// A tunnel that is: the answer's handle on it.

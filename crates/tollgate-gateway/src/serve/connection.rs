@@ -1,10 +1,9 @@
-//! One client's connection from its first byte to its last: TLS, which HTTP, requests, and its end.
+//! One client's connection from its first byte to its last: which HTTP, requests, and its end.
 
 use super::{
-    gate::{ClientStream, Gate, with_shared},
+    client_io::ClientIo,
     h1,
     handler::{Flight, Handler},
-    presence::{Presence, Verdict},
     settings::{Limits, MOST_HEADERS, Settings},
     taking::{Streams, Telling},
 };
@@ -15,9 +14,7 @@ use crate::{
     forward::unpacked,
     interim::InterimQueue,
     request::RequestBody,
-    timer::Deadline,
 };
-use bytes::BytesMut;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header};
 use hyper::{
     body::{Body as _, Incoming},
@@ -25,25 +22,10 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{
-    convert::Infallible,
-    future::poll_fn,
-    io,
-    net::SocketAddr,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use tollgate_net::{
+    Connection, ConnectionActivity, ConnectionTimeouts, HeadError, HttpVersion, check_head, supervise,
 };
-use tokio::{
-    io::ReadBuf,
-    net::TcpStream,
-    time::{Instant, Sleep, sleep_until},
-};
-use tollgate_net::{HeadError, TlsAcceptor, check_head};
-
-/// What an HTTP/2 client begins with.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What `Allow` says.
 const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
@@ -51,41 +33,36 @@ const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PAT
 /// The longest method that is taken.
 const LONGEST_METHOD: usize = 32;
 
-/// How long a connection that rests may take to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(1);
-
 /// What all connections of a server share.
 pub(super) struct Serving<H> {
     pub(super) settings: Settings,
     pub(super) handler: H,
-    pub(super) tls: Option<TlsAcceptor>,
 }
 
 /// What the requests of one connection share.
 pub(super) struct Visit<H> {
     pub(super) serving: Arc<Serving<H>>,
     client: ClientInfo,
-    pub(super) presence: Arc<Presence>,
+    pub(super) activity: Arc<ConnectionActivity>,
     pub(super) interim: Arc<InterimQueue>,
 }
 
 /// Serves a connection to its end. Errors end it and concern nobody else.
-pub(super) async fn serve<H: Handler>(
-    serving: Arc<Serving<H>>,
-    socket: TcpStream,
-    peer: SocketAddr,
-    presence: Arc<Presence>,
-) {
+pub(super) async fn serve<H: Handler>(serving: Arc<Serving<H>>, mut connection: Connection) {
     let limits = &serving.settings.limits;
-    let Some((stream, ahead, version)) = in_time(begin(&serving, socket), &presence, limits).await else {
-        return;
-    };
-    let scheme = if matches!(stream, ClientStream::Tls(_)) { Scheme::Https } else { Scheme::Http };
+    let Some(version) = connection.detect_http(limits.head_timeout).await else { return };
+    let Connection { stream, peer, guard } = connection;
+    let activity = Arc::new(ConnectionActivity::new(guard));
+    let scheme = if stream.is_tls() { Scheme::Https } else { Scheme::Http };
     let client = ClientInfo::new(peer, scheme);
     let interim = Arc::default();
-    let visit = Visit { client, presence: presence.clone(), serving: serving.clone(), interim };
-    let gate = Gate::new(stream, ahead.freeze(), presence.clone());
-    if version == Version::HTTP_2 {
+    let visit = Visit { client, activity: activity.clone(), serving: serving.clone(), interim };
+    let io = ClientIo::new(stream, activity.clone());
+    let timeouts = ConnectionTimeouts {
+        write: limits.write_timeout,
+        ..ConnectionTimeouts::new(limits.head_timeout, limits.idle_timeout)
+    };
+    if version == HttpVersion::Http2 {
         let visit = Arc::new(visit);
         let service = service_fn(move |request: Request<Incoming>| {
             let visit = visit.clone();
@@ -98,11 +75,11 @@ pub(super) async fn serve<H: Handler>(
             }
         });
         let builder = http2_builder(&serving.settings);
-        let connection = pin!(builder.serve_connection(TokioIo::new(gate), service));
-        watch(connection, http2::Connection::graceful_shutdown, &presence, limits).await;
+        let connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+        supervise(connection, http2::Connection::graceful_shutdown, &activity, &timeouts).await;
     } else {
-        // It looks at the presence itself.
-        watch(pin!(h1::serve(visit, gate)), |_| presence.finish(), &presence, limits).await;
+        // It looks at the activity itself.
+        supervise(pin!(h1::serve(visit, io)), |_| activity.finish(), &activity, &timeouts).await;
     }
 }
 
@@ -133,138 +110,6 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// TLS, and the first bytes in clear, which say which HTTP it is.
-async fn begin<H>(serving: &Serving<H>, socket: TcpStream) -> Option<(ClientStream, BytesMut, Version)> {
-    if let Some(tls) = &serving.tls {
-        let stream = Box::pin(tls.accept(socket)).await.ok()?;
-        let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let version = if agreed { Version::HTTP_2 } else { Version::HTTP_11 };
-        return Some((ClientStream::Tls(Box::new(stream)), BytesMut::new(), version));
-    }
-    let mut stream = ClientStream::Plain(socket);
-    let mut ahead = BytesMut::new();
-    loop {
-        let read = poll_fn(|context| {
-            with_shared(|space| {
-                let mut buffer = ReadBuf::new(space);
-                ready!(stream.poll_read(context, &mut buffer))?;
-                ahead.extend_from_slice(buffer.filled());
-                Poll::Ready(Ok::<_, io::Error>(buffer.filled().len()))
-            })
-        });
-        if read.await.ok()? == 0 {
-            return None;
-        }
-        let shared = ahead.len().min(PREFACE.len());
-        if ahead[..shared] != PREFACE[..shared] {
-            return Some((stream, ahead, Version::HTTP_11));
-        }
-        if shared == PREFACE.len() {
-            return Some((stream, ahead, Version::HTTP_2));
-        }
-    }
-}
-
-/// Gives a connection the time of a head to begin, and less when the server is to end.
-async fn in_time<T>(
-    begin: impl Future<Output = Option<T>>,
-    presence: &Presence,
-    limits: &Limits,
-) -> Option<T> {
-    let (mut begin, mut known, mut going) = (pin!(begin), false, false);
-    let mut deadline = Deadline::new(Instant::now() + limits.head_timeout);
-    poll_fn(|context| {
-        if let Poll::Ready(begun) = begin.as_mut().poll(context) {
-            return Poll::Ready(begun);
-        }
-        if !known {
-            presence.set_waker(context.waker());
-            known = true;
-        }
-        if presence.is_going() && !going {
-            going = true;
-            deadline.set(Instant::now() + GOODBYE.min(limits.head_timeout));
-        }
-        deadline.poll(context).map(|()| None)
-    })
-    .await
-}
-
-/// Runs a connection, ends it when it is too slow, and lets it finish when the server is to end.
-async fn watch<C: Future>(
-    mut connection: Pin<&mut C>,
-    finish: impl Fn(Pin<&mut C>),
-    presence: &Presence,
-    limits: &Limits,
-) {
-    let mut watch = Watch { sleep: Box::pin(sleep_until(Instant::now())), known: false, finish_by: None };
-    poll_fn(|context| {
-        loop {
-            if connection.as_mut().poll(context).is_ready() {
-                return Poll::Ready(());
-            }
-            match watch.poll(presence, limits, context) {
-                Step::Wait => return Poll::Pending,
-                Step::Finish => finish(connection.as_mut()),
-                Step::Cut => return Poll::Ready(()),
-            }
-        }
-    })
-    .await;
-}
-
-struct Watch {
-    sleep: Pin<Box<Sleep>>,
-    /// The presence knows whom to wake.
-    known: bool,
-    /// Told to finish, and by when it is to be gone if it rests.
-    finish_by: Option<Instant>,
-}
-
-enum Step {
-    Wait,
-    Finish,
-    Cut,
-}
-
-impl Watch {
-    /// What to do now. Costs three loads unless the timer fired or a time was marked.
-    fn poll(&mut self, presence: &Presence, limits: &Limits, context: &mut Context<'_>) -> Step {
-        let going = presence.is_going() && self.finish_by.is_none();
-        if going && presence.is_busy() {
-            // The answer under way is marked as the last one. What rests is given a moment for a last request: to close
-            // it now would lose one that is on its way.
-            return self.finish();
-        }
-        if !self.known {
-            presence.set_waker(context.waker());
-        }
-        // A timer that was never polled does not fire.
-        let due = self.sleep.is_elapsed() || presence.is_look_due() || going || !self.known;
-        self.known = true;
-        if !due {
-            return Step::Wait;
-        }
-        loop {
-            let next = match (presence.look(limits), self.finish_by) {
-                (Verdict::LookAt(next), _) => next,
-                (Verdict::Idle, None) => return self.finish(),
-                (Verdict::Idle, Some(by)) if Instant::now() < by => by,
-                _ => return Step::Cut,
-            };
-            self.sleep.as_mut().reset(next);
-            if self.sleep.as_mut().poll(context).is_pending() {
-                return Step::Wait;
-            }
-        }
-    }
-
-    fn finish(&mut self) -> Step {
-        self.finish_by = Some(Instant::now() + GOODBYE);
-        Step::Finish
-    }
-}
-
 /// One request: checked, handled, its answer made to hold what must be held.
 #[expect(
     clippy::manual_async_fn,
@@ -275,9 +120,9 @@ pub(super) fn answer<H: Handler>(
     request: Request<RequestBody>,
 ) -> impl Future<Output = Response<Body>> + Send {
     async move {
-        let Visit { serving, client, presence, interim } = visit;
+        let Visit { serving, client, activity, interim } = visit;
         let Settings { limits, observer, .. } = &serving.settings;
-        let mut flight = Flight::start(presence.clone(), observer.as_ref(), &request, client.peer.ip());
+        let mut flight = Flight::start(activity.clone(), observer.as_ref(), &request, client.peer.ip());
         let interim = interim.begin();
         let mut response = match check(&request, limits) {
             Ok(()) if is_for_the_server(&request) => allowed_methods(),

@@ -1,10 +1,10 @@
 //! Who answers requests, and who hears of them.
 
-use super::presence::Presence;
 use crate::{body::Body, client::ClientInfo, request::RequestBody};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::time::Instant;
+use tollgate_net::ConnectionActivity;
 
 /// Answers requests: decides, and [forwards](crate::forward) or refuses. Cloned for every connection.
 pub trait Handler: Clone + Send + Sync + 'static {
@@ -65,7 +65,7 @@ pub struct Access {
 
 /// A request under way: counted until its answer's last byte.
 pub(crate) struct Flight {
-    presence: Arc<Presence>,
+    activity: Arc<ConnectionActivity>,
     access: Option<Box<Watched>>,
     /// The client aborted the request, unless it is known that it did not.
     is_aborted: bool,
@@ -79,12 +79,12 @@ struct Watched {
 
 impl Flight {
     pub(super) fn start(
-        presence: Arc<Presence>,
+        activity: Arc<ConnectionActivity>,
         observer: Option<&Arc<dyn Observer>>,
         request: &Request<RequestBody>,
         peer: IpAddr,
     ) -> Self {
-        presence.request_began();
+        activity.begin_request();
         let access = observer.filter(|observer| observer.wants_access()).map(|observer| {
             let access = Access {
                 peer,
@@ -97,7 +97,7 @@ impl Flight {
             };
             Box::new(Watched { access, start: Instant::now(), observer: observer.clone() })
         });
-        Self { presence, access, is_aborted: true }
+        Self { activity, access, is_aborted: true }
     }
 
     pub(super) fn answered(&mut self, status: StatusCode) {
@@ -118,7 +118,7 @@ impl Flight {
 impl Drop for Flight {
     fn drop(&mut self) {
         // Last, and also where the observer panics.
-        let _ended = Ended(&self.presence, self.is_aborted);
+        let _ended = Ended(&self.activity, self.is_aborted);
         if let Some(mut watched) = self.access.take() {
             watched.access.took = watched.start.elapsed();
             watched.observer.access(&watched.access);
@@ -126,10 +126,13 @@ impl Drop for Flight {
     }
 }
 
-struct Ended<'a>(&'a Presence, bool);
+struct Ended<'a>(&'a ConnectionActivity, bool);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        self.0.request_ended(self.1);
+        match self.1 {
+            true => self.0.abort_request(),
+            false => self.0.end_request(),
+        }
     }
 }

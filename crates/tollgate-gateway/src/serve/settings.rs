@@ -1,22 +1,20 @@
 //! How requests are accepted: plain values.
 
 use super::handler::Observer;
-use std::{fmt, sync::Arc, time::Duration};
-use tollgate_net::{ReloadRequests, TlsError, TlsFiles};
+use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+use tollgate_net::{PoolSettings, TlsAcceptor};
 
 /// How requests are accepted.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Settings {
     /// Threads that serve, each with a runtime of its own; by default one a core.
-    pub workers: usize,
+    pub workers: NonZeroUsize,
     /// How many connections may be open. At so many no more are accepted until one closes; the others wait in the
     /// listener's backlog.
-    pub max_connections: usize,
-    /// TLS; in clear without. The files are watched, and a changed pair is used from then on; a bad one is not.
-    pub tls: Option<TlsFiles>,
-    /// Requests to read the TLS files at once; by default none come.
-    pub reload: ReloadRequests,
+    pub max_connections: NonZeroUsize,
+    /// TLS that offers the protocols of [`ALPN`](super::ALPN); in clear without.
+    pub tls: Option<TlsAcceptor>,
     /// What clients may send, and how slowly.
     pub limits: Limits,
     /// The same for HTTP/2.
@@ -27,11 +25,11 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
+        let PoolSettings { workers, max_connections, .. } = PoolSettings::default();
         Self {
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
-            max_connections: 10_000,
+            workers,
+            max_connections,
             tls: None,
-            reload: ReloadRequests::never(),
             limits: Limits::default(),
             http2: Http2Settings::default(),
             observer: None,
@@ -105,25 +103,4 @@ impl Default for Http2Settings {
     fn default() -> Self {
         Self { max_streams: 128, max_resets: 20, keep_alive: Duration::from_secs(30) }
     }
-}
-
-/// A server could not be started.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The listener cannot be used.
-    #[error("the listener cannot be used: {reason}")]
-    Listener {
-        /// What the system said.
-        reason: String,
-    },
-    /// A thread or its runtime could not be started.
-    #[error("a worker could not be started: {reason}")]
-    Worker {
-        /// What the system said.
-        reason: String,
-    },
-    /// The certificate or its key cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
 }

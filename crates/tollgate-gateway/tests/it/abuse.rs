@@ -225,7 +225,7 @@ async fn a_client_that_takes_nothing_is_closed() {
 async fn no_more_connections_than_allowed() {
     let origin = Origin::start("a").await;
     let mut settings = settings();
-    settings.max_connections = 2;
+    settings.max_connections = std::num::NonZeroUsize::new(2).expect("not zero");
     let gateway = gateway_with(settings, upstream(&[origin.url()]));
     let (first, _second) = (connect(gateway.local_addr()).await, connect(gateway.local_addr()).await);
     until("two are open", || gateway.gauges().connections == 2).await;

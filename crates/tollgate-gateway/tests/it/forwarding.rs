@@ -1,14 +1,14 @@
 //! Requests there and answers back.
 
 use crate::stage::{
-    Forwarding, Origin, body, connect, gateway, get, raw, read_head, rest, scripted, serve, settings, status,
-    until, upstream,
+    Forwarding, Origin, Server, body, connect, gateway, get, raw, read_head, rest, scripted, serve, settings,
+    status, until, upstream,
 };
 use bytes::Bytes;
 use http::{Request, Response};
 use std::sync::{Arc, Mutex, OnceLock, atomic::Ordering::SeqCst, mpsc};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tollgate_gateway::{Access, Body, ClientInfo, Observer, RequestBody, Server, forward};
+use tollgate_gateway::{Access, Body, ClientInfo, Observer, RequestBody, forward};
 
 #[tokio::test]
 async fn a_request_and_its_answer() {

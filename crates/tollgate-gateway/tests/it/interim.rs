@@ -1,13 +1,12 @@
 //! Interim responses of an HTTP/1.1 server: who gets them, when, and how many.
 
-use crate::stage::{body, connect, gateway, raw, read_head, rest, scripted, status};
+use crate::stage::{Server, body, connect, gateway, raw, read_head, rest, scripted, status};
 use std::net::SocketAddr;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     sync::mpsc,
 };
-use tollgate_gateway::Server;
 
 const HINT: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::{
     convert::Infallible,
     net::SocketAddr,
+    num::{NonZeroU32, NonZeroUsize},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -23,12 +24,39 @@ use tokio::{
     task::JoinHandle,
 };
 use tollgate_gateway::{
-    Body, ClientInfo, Handler, RequestBody, Server, ServerSettings, Settings, Upstream, UpstreamSettings,
-    forward,
+    Body, ClientInfo, Handler, RequestBody, ServerSettings, Settings, Upstream, UpstreamSettings, forward,
 };
+use tollgate_net::{Drain, DrainTimes, Drained, Gauges, Listener, WorkerPool};
 
 /// Nothing here takes longer unless it is broken.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A gateway. Ends at once when dropped.
+pub(crate) struct Server {
+    pool: WorkerPool,
+    drain: Drain,
+}
+
+impl Server {
+    pub(crate) const fn local_addr(&self) -> SocketAddr {
+        self.pool.address()
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        self.pool.gauges()
+    }
+
+    /// Lets what is under way finish within so long.
+    pub(crate) async fn drain(self, within: Duration) -> Drained {
+        self.drain.begin();
+        let mut drained = std::pin::pin!(self.drain.run());
+        tokio::select! {
+            drained = &mut drained => return drained,
+            () = tokio::time::sleep(within) => self.drain.begin(),
+        }
+        drained.await
+    }
+}
 
 /// A server behind the gateway. Ends when dropped.
 pub(crate) struct Origin {
@@ -229,7 +257,7 @@ impl Handler for Forwarding {
 
 pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
-    settings.workers = 2;
+    settings.workers = NonZeroUsize::new(2).expect("not zero");
     settings
 }
 
@@ -243,8 +271,11 @@ pub(crate) fn gateway_with(settings: Settings, upstream: Arc<Upstream>) -> Serve
 }
 
 pub(crate) fn serve(settings: Settings, handler: impl Handler) -> Server {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    Server::start(listener, settings, handler).expect("a server")
+    let drain = Drain::new(DrainTimes { pause: Duration::ZERO, deadline: 2 * PATIENCE });
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), NonZeroU32::new(1024).expect("not zero"));
+    let pool =
+        tollgate_gateway::serve(listener.expect("a port"), settings, &drain, handler).expect("threads");
+    Server { pool, drain }
 }
 
 pub(crate) fn gateway(urls: &[String]) -> Server {

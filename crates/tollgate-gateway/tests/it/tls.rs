@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
 use tollgate_gateway::{ServerSettings, Settings, Upstream, UpstreamSettings};
-use tollgate_net::TlsFiles;
+use tollgate_net::{TlsAcceptor as Acceptor, TlsFiles, Watcher};
 
 struct Files(PathBuf);
 
@@ -42,9 +42,13 @@ fn pair(name: &str) -> CertifiedKey<KeyPair> {
     generate_simple_self_signed([name.to_owned()]).expect("a certificate")
 }
 
-fn with_tls(tls: TlsFiles) -> Settings {
+/// With TLS by these files, which are followed.
+async fn with_tls(files: TlsFiles) -> Settings {
     let mut settings = settings();
-    settings.tls = Some(tls);
+    let (watcher, _) = Watcher::open([&files.cert, &files.key]).await;
+    let acceptor = Acceptor::read(&files, &tollgate_gateway::ALPN).expect("a pair");
+    tokio::spawn(acceptor.clone().follow("gateway".to_owned(), watcher, |_| ()));
+    settings.tls = Some(acceptor);
     settings
 }
 
@@ -70,7 +74,7 @@ async fn hello(
 async fn both_versions_over_tls() {
     let (files, pair) = (Files::new("both"), pair("localhost"));
     let origin = Origin::start("a").await;
-    let gateway = gateway_with(with_tls(files.write(&pair)), upstream(&[origin.url()]));
+    let gateway = gateway_with(with_tls(files.write(&pair)).await, upstream(&[origin.url()]));
     let mut stream = hello(gateway.local_addr(), &pair, &[b"http/1.1"]).await.expect("TLS");
     stream.write_all(b"GET /headers HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.expect("sent");
     let mut answer = Vec::new();
@@ -94,7 +98,7 @@ async fn both_versions_over_tls() {
 async fn a_changed_certificate_is_used() {
     let (files, old, new) = (Files::new("changed"), pair("localhost"), pair("localhost"));
     let origin = Origin::start("a").await;
-    let gateway = gateway_with(with_tls(files.write(&old)), upstream(&[origin.url()]));
+    let gateway = gateway_with(with_tls(files.write(&old)).await, upstream(&[origin.url()]));
     hello(gateway.local_addr(), &old, &[]).await.expect("the old one");
     assert!(hello(gateway.local_addr(), &new, &[]).await.is_err());
     files.write(&new);
@@ -107,7 +111,7 @@ async fn upstreams_over_tls() {
     // A gateway in front of a gateway: the inner one speaks TLS.
     let (files, pair) = (Files::new("upstream"), pair("localhost"));
     let origin = Origin::start("a").await;
-    let inner = gateway_with(with_tls(files.write(&pair)), upstream(&[origin.url()]));
+    let inner = gateway_with(with_tls(files.write(&pair)).await, upstream(&[origin.url()]));
     let url = format!("https://localhost:{}", inner.local_addr().port());
     let of_outer = UpstreamSettings::new("outer", vec![ServerSettings::new(url.clone())]);
     let outer = Upstream::with_roots(of_outer.clone(), [pair.cert.der().to_vec()]).expect("good settings");

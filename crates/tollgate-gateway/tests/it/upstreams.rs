@@ -1,8 +1,8 @@
 //! Who gets a request, when it is sent again, and what is told when it fails.
 
 use crate::stage::{
-    Origin, body, connect, gateway, gateway_with, get, raw, read_head, scripted, settings, status, until,
-    upstream,
+    Origin, Server, body, connect, gateway, gateway_with, get, raw, read_head, scripted, settings, status,
+    until, upstream,
 };
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tollgate_gateway::{HealthSettings, Server, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
+use tollgate_gateway::{HealthSettings, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
 
 /// An address where nobody listens.
 fn nobody() -> String {
@@ -128,7 +128,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// Forwards to `server` with one worker, so that there is one pool.
 fn gateway_with_one_pool(server: SocketAddr) -> Server {
     let mut settings = settings();
-    settings.workers = 1;
+    settings.workers = std::num::NonZeroUsize::MIN;
     gateway_with(settings, upstream(&[format!("http://{server}")]))
 }
 
@@ -188,7 +188,7 @@ async fn connections_used_after(unasked: &'static [u8]) -> Vec<usize> {
         }
     };
     let mut settings = settings();
-    settings.workers = 1;
+    settings.workers = std::num::NonZeroUsize::MIN;
     let gateway = crate::stage::serve(settings, handler);
     for method in ["POST", "POST", "POST"] {
         let answer = send(&gateway, method).await;
@@ -403,7 +403,7 @@ async fn an_upstream_is_replaced_under_way() {
         async move { tollgate_gateway::forward(request, &client, &upstream).await.expect("an answer") }
     };
     let mut settings = settings();
-    settings.workers = 1;
+    settings.workers = std::num::NonZeroUsize::MIN;
     let gateway = crate::stage::serve(settings, handler);
     let mut slow = connect(gateway.local_addr()).await;
     slow.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha").await.expect("sent");

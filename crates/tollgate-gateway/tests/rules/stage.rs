@@ -1,14 +1,24 @@
 //! What the tests play on: a gateway with a rule file, a store whose clock stands still, and two upstreams behind it.
 
-use std::{net::SocketAddr, num::NonZeroUsize, sync::Arc};
+use std::{
+    net::SocketAddr,
+    num::{NonZeroU32, NonZeroUsize},
+    sync::{Arc, LazyLock},
+};
 use testkit::{Arrival, Arrivals, Canned, Seen, Upstream, eventually};
+use tokio::runtime::{Builder, Runtime};
 use tollgate::{Bounds, Charge, Enter, Key, ManualClock, MemoryStore};
-use tollgate_gateway::{Gateway, NoResponseRecorder, Prepared, Server, Settings};
+use tollgate_gateway::{Gateway, NoResponseRecorder, Prepared, Settings};
+use tollgate_net::{Drain, DrainTimes, Listener, WorkerPool};
 use tollgate_rules::{
     DecisionService, RuleFile,
     decision::{Api, NoRecorder, Recorder},
     parse_rules,
 };
+
+/// Where listeners are bound: they need a runtime, and most tests have none.
+static BINDING: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
 
 /// A store in memory, whose clock moves when told to.
 pub(crate) type Still = MemoryStore<ManualClock>;
@@ -16,7 +26,7 @@ pub(crate) type Still = MemoryStore<ManualClock>;
 /// A gateway in front of two upstreams, `up` and `spare`. Everything ends when it is dropped.
 pub(crate) struct Stage<S: Enter + 'static = Still> {
     // First, so that nobody asks who is gone.
-    pub(crate) server: Server,
+    pub(crate) server: WorkerPool,
     pub(crate) gateway: Gateway<S>,
     pub(crate) decisions: DecisionService<S>,
     /// Does what the query asks for.
@@ -82,14 +92,18 @@ impl<S: Enter + 'static> Stage<S> {
         let session = decisions.session(Api::Gateway);
         let gateway = Gateway::new(session, prepared, Arc::new(NoResponseRecorder), max_in_flight);
         let mut settings = Settings::default();
-        settings.workers = 2;
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let server = Server::start(listener, settings, gateway.clone()).expect("a server");
+        settings.workers = NonZeroUsize::new(2).expect("not zero");
+        let entered = BINDING.enter();
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), NonZeroU32::new(1024).expect("not zero"));
+        let drain = Drain::new(DrainTimes::default());
+        let server = tollgate_gateway::serve(listener.expect("a port"), settings, &drain, gateway.clone());
+        let server = server.expect("threads");
+        drop(entered);
         Self { server, gateway, decisions, up: Arc::new(up), spare: Arc::new(spare) }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.server.local_addr()
+        self.server.address()
     }
 
     /// Puts other rules in force.

@@ -1,6 +1,7 @@
 //! Handshakes, with a certificate that can be swapped.
 
 use super::{Identity, TlsError};
+use crate::Watcher;
 use arc_swap::ArcSwap;
 use rustls::{
     ServerConfig,
@@ -73,6 +74,28 @@ impl TlsAcceptor {
     /// Serves another certificate from the next handshake on.
     pub fn replace(&self, identity: Identity) {
         self.identity.0.store(identity.0);
+    }
+
+    /// Follows the certificate and its key for ever: what `watcher` sees in these two files is served from the next handshake
+    /// on. A pair that cannot be served is logged, and the previous one stays in use. `on_reload` hears of both.
+    pub async fn follow(
+        self,
+        listener: String,
+        mut watcher: Watcher,
+        on_reload: impl Fn(&Result<(), TlsError>) + Send,
+    ) {
+        loop {
+            let changed = watcher.changed().await;
+            let [cert, key] = &changed[..] else { continue };
+            let taken = Identity::parse(cert, key).map(|identity| self.replace(identity));
+            on_reload(&taken);
+            match taken {
+                Ok(()) => tracing::info!(listener, "certificate reloaded"),
+                Err(error) => {
+                    tracing::error!(listener, %error, "certificate not reloaded; the previous one stays in use");
+                }
+            }
+        }
     }
 
     /// Shakes hands. [`TlsStream::get_ref`] tells which protocol was agreed on.

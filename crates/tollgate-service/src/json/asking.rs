@@ -125,7 +125,7 @@ impl<S: Enter + 'static> Json<S> {
         // Whoever gives up and sends it again is to be told what became of it: so it goes on, whoever leaves.
         drop(parsed);
         let door = Arc::clone(self);
-        let deciding = tokio::task::spawn_local(async move {
+        let deciding = tokio::spawn(async move {
             match Body::parse(&body, form) {
                 Ok(parsed) => door.decide(&parsed, form).await,
                 Err(mistake) => mistake.reply(StatusCode::BAD_REQUEST),

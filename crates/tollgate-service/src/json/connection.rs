@@ -1,18 +1,20 @@
-//! One client's connection: which HTTP it speaks, how long it is put up with, and its end.
+//! One client's connection: which HTTP it speaks, and its end.
 
 use super::{
     Json, JsonSettings,
-    patience::{Heard, Patience},
+    half_close::{HalfClose, HalfCloseStream},
     routes,
 };
-use hyper::{rt::Executor, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::conn::auto::Builder,
+use hyper::{
+    server::conn::{http1, http2},
+    service::service_fn,
 };
-use std::{convert::Infallible, pin::pin, rc::Rc, sync::Arc, time::Duration};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 use tollgate::Enter;
-use tollgate_net::{Guard, Stream};
+use tollgate_net::{
+    ActivityStream, Connection, ConnectionActivity, ConnectionTimeouts, Guard, HttpVersion, supervise,
+};
 
 /// Requests at once on one connection of HTTP/2.
 const STREAMS: u32 = 256;
@@ -26,66 +28,71 @@ const ALIVE: Duration = Duration::from_secs(30);
 /// What the requests of one connection share.
 pub(super) struct Visit<S: Enter> {
     pub(super) door: Arc<Json<S>>,
-    pub(super) guard: Guard,
-    pub(super) patience: Patience,
+    activity: Arc<ConnectionActivity>,
+    pub(super) half_close: HalfClose,
+}
+
+impl<S: Enter> Visit<S> {
+    /// Tells when the drain closes.
+    pub(super) fn guard(&self) -> &Guard {
+        self.activity.guard()
+    }
 }
 
 /// Serves a connection to its end. What goes wrong with it is the peer's affair.
-pub(super) async fn serve<S: Enter + 'static>(door: Arc<Json<S>>, stream: Stream, guard: Guard) {
-    let patience = Patience::new(door.settings.header_timeout, door.settings.idle_timeout);
-    let io = TokioIo::new(Heard::new(stream, patience.clone()));
-    let builder = builder(&door.settings);
-    let visit = Rc::new(Visit { door, guard: guard.clone(), patience: patience.clone() });
+pub(super) async fn serve<S: Enter + 'static>(door: Arc<Json<S>>, mut connection: Connection) {
+    let JsonSettings { header_timeout, idle_timeout, max_header, .. } = door.settings;
+    let Some(version) = connection.detect_http(header_timeout).await else { return };
+    let activity = Arc::new(ConnectionActivity::new(connection.guard));
+    let stream = ActivityStream::new(connection.stream, version, Arc::clone(&activity));
+    let half_close = HalfClose::new(Arc::clone(&activity));
+    let timeouts = ConnectionTimeouts {
+        last_request: Duration::ZERO,
+        ..ConnectionTimeouts::new(header_timeout, idle_timeout)
+    };
+    let visit = Arc::new(Visit { door, activity: Arc::clone(&activity), half_close: half_close.clone() });
     let service = service_fn(move |request| {
-        let visit = Rc::clone(&visit);
+        let visit = Arc::clone(&visit);
         // From now on, and not only once it is polled: hyper may read on before that.
-        let busy = visit.patience.busy();
+        let answering = visit.half_close.answering();
         async move {
-            let _busy = busy;
+            let _answering = answering;
             Ok::<_, Infallible>(routes::answer(&visit, request).await)
         }
     });
-    let mut connection = pin!(builder.serve_connection(io, service));
-    let mut over = pin!(patience.over());
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        () = over.as_mut() => return,
-        () = guard.closing() => connection.as_mut().graceful_shutdown(),
-    }
-    tokio::select! {
-        _ = connection => {}
-        () = over => {}
+    match version {
+        HttpVersion::Http1 => {
+            let io = TokioIo::new(HalfCloseStream::new(stream, half_close));
+            let serving = pin!(http1_builder(max_header).serve_connection(io, service));
+            supervise(serving, http1::Connection::graceful_shutdown, &activity, &timeouts).await;
+        }
+        HttpVersion::Http2 => {
+            let serving = pin!(http2_builder(max_header).serve_connection(TokioIo::new(stream), service));
+            supervise(serving, http2::Connection::graceful_shutdown, &activity, &timeouts).await;
+        }
     }
 }
 
-fn builder(settings: &JsonSettings) -> Builder<OnThisThread> {
-    let mut builder = Builder::new(OnThisThread);
+fn http1_builder(max_header: usize) -> http1::Builder {
+    let mut builder = http1::Builder::new();
     builder
-        .http1()
-        .timer(TokioTimer::new())
-        // Patience watches; a timer of hyper's would be set for every request.
+        // The connection is supervised; a timer of hyper's would be set for every request.
         .header_read_timeout(None)
         // No `pipeline_flush`: with it the 400 for a head that hyper cannot read is never written.
-        .max_buf_size(settings.max_header.max(8 << 10));
+        .max_buf_size(max_header.max(8 << 10));
     builder
-        .http2()
+}
+
+fn http2_builder(max_header: usize) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_pending_accept_reset_streams(RESETS)
         .max_local_error_reset_streams(RESETS)
-        .max_header_list_size(u32::try_from(settings.max_header).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(max_header).unwrap_or(u32::MAX))
         .max_send_buf_size(64 << 10)
         .keep_alive_interval(ALIVE)
         .keep_alive_timeout(ALIVE);
     builder
-}
-
-/// What hyper spawns stays with the connection.
-#[derive(Clone, Copy, Debug)]
-struct OnThisThread;
-
-impl<F: Future<Output: 'static> + 'static> Executor<F> for OnThisThread {
-    fn execute(&self, work: F) {
-        tokio::task::spawn_local(work);
-    }
 }

@@ -13,7 +13,7 @@
 //! GET  /v1/limits, /healthz, /openapi.json
 //! ```
 //!
-//! - `connection.rs` speaks HTTP, `patience.rs` says how long a silent client is put up with, `routes.rs` which path is what;
+//! - `connection.rs` speaks HTTP, `half_close.rs` answers clients that have ended their side, `routes.rs` which path is what;
 //! - `node.rs`, `asked.rs`, `mistake.rs` read a body, and say what is wrong with it and where;
 //! - `asking.rs`, `permits.rs` ask the decision service; `known.rs` remembers those that have an `id`; `name.rs` is what permits are called;
 //! - `answer.rs`, `reply.rs` write what goes back; `limits.rs`, `openapi.rs` tell what can be asked.
@@ -22,13 +22,13 @@ mod answer;
 mod asked;
 mod asking;
 mod connection;
+mod half_close;
 mod known;
 mod limits;
 mod mistake;
 mod name;
 mod node;
 mod openapi;
-mod patience;
 mod permits;
 mod reply;
 mod routes;
@@ -39,9 +39,9 @@ pub use openapi::openapi;
 pub use settings::JsonSettings;
 
 use known::Known;
-use std::{fmt, net::SocketAddr, num::NonZeroUsize, sync::Arc};
+use std::{fmt, num::NonZeroUsize, sync::Arc};
 use tollgate::Enter;
-use tollgate_net::{Ceiling, Door, Guard, Stream};
+use tollgate_net::{Ceiling, Connection, ConnectionHandler};
 use tollgate_rules::{
     DecisionService,
     decision::{Api, Session},
@@ -83,9 +83,9 @@ impl<S: Enter + 'static> Json<S> {
     }
 }
 
-impl<S: Enter + 'static> Door for Json<S> {
-    async fn serve(self: Arc<Self>, stream: Stream, _: SocketAddr, guard: Guard) {
-        connection::serve(self, stream, guard).await;
+impl<S: Enter + 'static> ConnectionHandler for Json<S> {
+    async fn serve(self: Arc<Self>, connection: Connection) {
+        connection::serve(self, connection).await;
     }
 }
 

@@ -77,7 +77,7 @@ impl<S: Enter + 'static> Json<S> {
         let waits = prepared.asked.up_to.is_some_and(|up_to| !up_to.is_zero());
         let _place = if waits {
             let full = || Problem::capacity("too many wait for their turn; please try again").reply();
-            Some((self.waiting.enter().ok_or_else(full)?, visit.patience.waiting()))
+            Some((self.waiting.enter().ok_or_else(full)?, visit.half_close.waiting()))
         } else {
             None
         };
@@ -85,7 +85,7 @@ impl<S: Enter + 'static> Json<S> {
             biased;
             entered = session.enter(&questions) => entered,
             // Its turn is given back; another node may have one.
-            () = visit.guard.closing() => {
+            () = visit.guard().closing() => {
                 return Err(Problem::capacity("this node is shutting down; ask another").reply());
             }
         };

@@ -77,7 +77,7 @@ async fn reply<S: Enter + 'static>(
     let path = head.uri.path();
     match path {
         // For whoever looks whether it is there, and has no word.
-        "/healthz" => return only(&head.method, READ).map(|()| health(&visit.guard)),
+        "/healthz" => return only(&head.method, READ).map(|()| health(visit.guard())),
         "/openapi.json" => return only(&head.method, READ).map(|()| Reply::json(StatusCode::OK, openapi())),
         _ => let_in(&door.settings.tokens, &head.headers)?,
     }

@@ -1,23 +1,19 @@
 //! One connection: read, answer every whole request, write once.
 //!
-//! A round is one read and one write, however many requests came. No timer is set for a request: one look every
-//! `idle_timeout` sees whether anything happened since the last.
+//! A round is one read and one write, however many requests came. No timer is set for a request: the connection is looked at
+//! every `idle_timeout` ([`supervise`]), whether bytes have moved since.
 
 use super::{Resp, parse::Parser, reply::Reply, session::Session};
 use std::{
-    future::{Future, poll_fn},
+    future::poll_fn,
     io,
     pin::{Pin, pin},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
-    task::unconstrained,
-    time::{Instant, Sleep, sleep},
-};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tollgate::{Cells, Enter};
-use tollgate_net::{Guard, Stream};
+use tollgate_net::{Connection, ConnectionActivity, ConnectionTimeouts, Stream, supervise};
 use tollgate_rules::decision::Session as Decisions;
 
 /// What a connection has room for at first, and again once a larger request is done with.
@@ -26,20 +22,6 @@ const ROOM: usize = 4 * 1024;
 const ROOM_FOR_MANY: usize = 64 * 1024;
 /// Answers are written when so many bytes wait, however many requests are left.
 const MOST_OUT: usize = 64 * 1024;
-/// Rounds after which one who never pauses is asked to stop, where everything closes.
-const LOOK_EVERY: u32 = 64;
-
-/// Why a connection ends.
-enum End {
-    /// The peer is gone, or said nothing for too long, or everything closes.
-    Over,
-}
-
-impl From<io::Error> for End {
-    fn from(_: io::Error) -> Self {
-        Self::Over
-    }
-}
 
 /// What was read and is not answered yet.
 struct Input {
@@ -49,36 +31,27 @@ struct Input {
     end: usize,
 }
 
-/// Looks now and then whether anything happened.
-struct Patience {
-    look: Pin<Box<Sleep>>,
-    idle: Duration,
-    has_moved: bool,
+pub(super) async fn serve<S: Enter + Cells>(door: &Resp<S>, connection: Connection) {
+    let Connection { mut stream, guard, .. } = connection;
+    let (activity, idle) = (ConnectionActivity::new(guard), door.settings.idle_timeout);
+    let timeouts = ConnectionTimeouts { last_request: Duration::ZERO, ..ConnectionTimeouts::new(idle, idle) };
+    let talking = async {
+        // However it ends, there is nobody to tell.
+        let _: io::Result<()> = talk(door, &mut stream, &activity).await;
+        let _ = stream.shutdown().await;
+    };
+    supervise(pin!(talking), |_| activity.finish(), &activity, &timeouts).await;
 }
 
-/// What ends a connection that says nothing: its patience, or that everything closes. Both wake by themselves, so they are
-/// polled once and then only where one of them has something to say. Unconstrained: who has used up its turn is told to wait
-/// as well, and would not be woken later.
-struct Ends<'g, F> {
-    guard: &'g Guard,
-    closing: Pin<&'g mut F>,
-    /// Whom both of them wake.
-    waker: Option<Waker>,
-}
-
-pub(super) async fn serve<S: Enter + Cells>(door: &Resp<S>, mut stream: Stream, guard: &Guard) {
-    // However it ends, there is nobody to tell.
-    let _: Result<(), End> = talk(door, &mut stream, guard).await;
-    let _ = tokio::time::timeout(door.settings.idle_timeout, stream.shutdown()).await;
-}
-
-async fn talk<S: Enter + Cells>(door: &Resp<S>, stream: &mut Stream, guard: &Guard) -> Result<(), End> {
+async fn talk<S: Enter + Cells>(
+    door: &Resp<S>,
+    stream: &mut Stream,
+    activity: &ConnectionActivity,
+) -> io::Result<()> {
     let mut session = Session::new(door.settings.tokens.is_empty());
-    let mut patience = Patience::new(door.settings.idle_timeout);
-    let mut ends = Ends { guard, closing: pin!(guard.closing()), waker: None };
     let (mut input, mut parser, mut output) = (Input::new(), Parser::default(), Vec::new());
-    let mut rounds = 0_u32;
     loop {
+        activity.begin_work();
         // Taken when the first request needs it, for all of this round.
         let mut seat: Option<Decisions<S>> = None;
         loop {
@@ -108,53 +81,50 @@ async fn talk<S: Enter + Cells>(door: &Resp<S>, stream: &mut Stream, guard: &Gua
             if output.len() >= MOST_OUT {
                 // Nobody who is slow keeps old rules alive.
                 seat = None;
-                write(stream, &mut output, &mut patience).await?;
+                write(stream, &mut output, activity).await?;
             }
         }
         drop(seat);
-        write(stream, &mut output, &mut patience).await?;
-        rounds = rounds.wrapping_add(1);
-        if session.is_over || (rounds.is_multiple_of(LOOK_EVERY) && guard.is_closing()) {
+        write(stream, &mut output, activity).await?;
+        activity.end_work();
+        if session.is_over {
             return Ok(());
         }
         input.make_room(parser.needs());
-        let read = poll_fn(|context| input.poll_fill(stream, &mut patience, &mut ends, context));
-        if read.await? == 0 {
+        if poll_fn(|context| input.poll_fill(stream, activity, context)).await? == 0 {
             return Ok(());
         }
     }
 }
 
-/// Writes all of it. Whoever does not read it is given up in the end, and meanwhile nothing is read from them.
-async fn write(stream: &mut Stream, output: &mut Vec<u8>, patience: &mut Patience) -> Result<(), End> {
+/// Writes all of it. Meanwhile nothing is read from the client, which is cut off where it does not read.
+async fn write(stream: &mut Stream, output: &mut Vec<u8>, activity: &ConnectionActivity) -> io::Result<()> {
     let mut written = 0;
     // A socket nearly always has room, and then nobody has to be woken when it has.
-    if let Stream::Plain(socket) = stream
-        && !output.is_empty()
-        && let Ok(taken) = socket.try_write(output)
+    if !output.is_empty()
+        && let Some(Ok(taken)) = stream.try_write(output)
     {
-        (written, patience.has_moved) = (taken, true);
+        written = taken;
     }
     while written < output.len() {
-        written += poll_fn(|context| match Pin::new(&mut *stream).poll_write(context, &output[written..]) {
-            Poll::Ready(Ok(0)) => Poll::Ready(Err(End::Over)),
-            Poll::Ready(done) => {
-                patience.has_moved = true;
-                Poll::Ready(done.map_err(End::from))
-            }
-            Poll::Pending => patience.poll_lost(context),
-        })
-        .await?;
+        let taken = poll_fn(|context| {
+            let polled = Pin::new(&mut *stream).poll_write(context, &output[written..]);
+            activity.mark_write(&polled);
+            polled
+        });
+        match taken.await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            taken => written += taken,
+        }
     }
     output.clear();
     output.shrink_to(ROOM);
-    if let Stream::Tls(_) = stream
-        && written > 0
-    {
+    if stream.is_tls() && written > 0 {
         // Bytes that TLS has taken may still be here.
-        poll_fn(|context| match Pin::new(&mut *stream).poll_flush(context) {
-            Poll::Ready(done) => Poll::Ready(done.map_err(End::from)),
-            Poll::Pending => patience.poll_lost(context),
+        poll_fn(|context| {
+            let polled = Pin::new(&mut *stream).poll_flush(context);
+            activity.mark_write(&polled);
+            polled
         })
         .await?;
     }
@@ -195,56 +165,22 @@ impl Input {
         }
     }
 
-    /// Reads what there is, or what comes; zero where nothing will.
+    /// Reads what there is, or what comes; zero where nothing will, or nothing is waited for.
     fn poll_fill(
         &mut self,
         stream: &mut Stream,
-        patience: &mut Patience,
-        ends: &mut Ends<'_, impl Future<Output = ()>>,
+        activity: &ConnectionActivity,
         context: &mut Context<'_>,
-    ) -> Poll<Result<usize, End>> {
+    ) -> Poll<io::Result<usize>> {
         let mut room = ReadBuf::new(&mut self.room[self.end..]);
         match Pin::new(stream).poll_read(context, &mut room) {
-            Poll::Ready(Ok(())) => {
-                let read = room.filled().len();
-                self.end += read;
-                patience.has_moved = true;
-                Poll::Ready(Ok(read))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
-            Poll::Pending => ends.poll(patience, context),
+            // What came before everything closes was answered.
+            Poll::Pending if activity.is_finishing() => return Poll::Ready(Ok(0)),
+            polled => ready!(polled)?,
         }
-    }
-}
-
-impl<F: Future<Output = ()>> Ends<'_, F> {
-    fn poll(&mut self, patience: &mut Patience, context: &mut Context<'_>) -> Poll<Result<usize, End>> {
-        let is_told = self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
-        if is_told && !self.guard.is_leaving() && !patience.look.is_elapsed() {
-            return Poll::Pending;
-        }
-        // What came before everything closes was answered.
-        if Pin::new(&mut unconstrained(self.closing.as_mut())).poll(context).is_ready() {
-            return Poll::Ready(Ok(0));
-        }
-        self.waker = Some(context.waker().clone());
-        patience.poll_lost(context)
-    }
-}
-
-impl Patience {
-    fn new(idle: Duration) -> Self {
-        Self { look: Box::pin(sleep(idle)), idle, has_moved: false }
-    }
-
-    /// An end where nothing has moved between two looks.
-    fn poll_lost<T>(&mut self, context: &mut Context<'_>) -> Poll<Result<T, End>> {
-        while Pin::new(&mut unconstrained(self.look.as_mut())).poll(context).is_ready() {
-            if !std::mem::take(&mut self.has_moved) {
-                return Poll::Ready(Err(End::Over));
-            }
-            self.look.as_mut().reset(Instant::now() + self.idle);
-        }
-        Poll::Pending
+        let read = room.filled().len();
+        self.end += read;
+        activity.bytes_moved();
+        Poll::Ready(Ok(read))
     }
 }

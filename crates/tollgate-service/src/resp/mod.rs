@@ -19,12 +19,11 @@ mod session;
 mod talk;
 
 use std::{
-    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tollgate::{Cells, Enter};
-use tollgate_net::{Door, Guard, Stream, Tokens};
+use tollgate_net::{Connection, ConnectionHandler, Tokens};
 use tollgate_rules::DecisionService;
 
 /// How a door for Redis clients is kept.
@@ -75,8 +74,8 @@ impl<S: Enter + Cells> Resp<S> {
     }
 }
 
-impl<S: Enter + Cells + 'static> Door for Resp<S> {
-    async fn serve(self: Arc<Self>, stream: Stream, _: SocketAddr, guard: Guard) {
-        connection::serve(&self, stream, &guard).await;
+impl<S: Enter + Cells + 'static> ConnectionHandler for Resp<S> {
+    async fn serve(self: Arc<Self>, connection: Connection) {
+        connection::serve(&self, connection).await;
     }
 }

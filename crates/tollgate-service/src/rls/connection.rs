@@ -1,42 +1,51 @@
 //! One connection, from its first bytes to its last.
 
-use super::{
-    Rls, call, plain,
-    preface::{self, Begun, Version},
-};
+use super::{Rls, call, plain};
 use bytes::Bytes;
-use h2::server::{Builder, Connection};
-use std::{future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout};
+use h2::{
+    Ping, RecvStream,
+    server::{Builder, Connection as Http2, SendResponse},
+};
+use http::Request;
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use tokio::time::{Instant, interval_at, timeout};
 use tollgate::Store;
-use tollgate_net::{Guard, Stream};
+use tollgate_net::{
+    ActivityStream, Connection, ConnectionActivity, ConnectionTimeouts, HttpVersion, RequestGuard, supervise,
+};
 
-/// How long a client may take to say that it is still there.
-const STILL_THERE: Duration = Duration::from_secs(20);
+/// How long a client may take to answer a ping.
+const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Streams that a client may open and reset before they were looked at: more, and it is not served any longer.
 const RESETS: usize = 50;
 
+/// Calls that are answered before anything is written: all that came together, within reason.
+const TOGETHER: usize = 64;
+
 /// Serves a connection until it ends.
-pub(super) async fn serve<S: Store + 'static>(door: Arc<Rls<S>>, stream: Stream, guard: Guard) {
-    if let Stream::Plain(stream) = &stream {
-        // An answer is written whole; to hold it back for another helps nobody.
-        let _ = stream.set_nodelay(true);
-    }
-    let patience = door.settings.patience;
-    let begun = tokio::select! {
-        begun = timeout(patience, preface::begin(stream)) => begun,
-        () = guard.closing() => return,
-    };
-    match begun {
-        Ok(Ok((Version::Two, stream))) => serve_two(door, stream, guard).await,
-        Ok(Ok((Version::One, stream))) => plain::serve(door, stream, guard).await,
-        // It said nothing, or nothing in time.
-        Ok(Err(_)) | Err(_) => {}
+pub(super) async fn serve<S: Store + 'static>(door: Arc<Rls<S>>, mut connection: Connection) {
+    let Some(version) = connection.detect_http(door.settings.patience).await else { return };
+    let activity = Arc::new(ConnectionActivity::new(connection.guard));
+    let stream = ActivityStream::new(connection.stream, version, Arc::clone(&activity));
+    match version {
+        HttpVersion::Http1 => plain::serve(door, stream, activity).await,
+        HttpVersion::Http2 => serve_two(door, stream, activity).await,
     }
 }
 
-async fn serve_two<S: Store + 'static>(door: Arc<Rls<S>>, stream: Begun, guard: Guard) {
+/// HTTP/2. A client that is silent stays as long as it answers pings.
+async fn serve_two<S: Store + 'static>(
+    door: Arc<Rls<S>>,
+    stream: ActivityStream,
+    activity: Arc<ConnectionActivity>,
+) {
     let settings = &door.settings;
     let mut builder = Builder::new();
     builder
@@ -48,41 +57,49 @@ async fn serve_two<S: Store + 'static>(door: Arc<Rls<S>>, stream: Begun, guard: 
         .initial_window_size(u32::try_from(settings.max_message).unwrap_or(u32::MAX).clamp(65_535, 1 << 20))
         .initial_connection_window_size(1 << 20);
     let Ok(Ok(connection)) = timeout(settings.patience, builder.handshake(stream)).await else { return };
-    Session { door, connection }.run(guard).await;
+    let timeouts = ConnectionTimeouts {
+        last_request: Duration::ZERO,
+        ..ConnectionTimeouts::new(settings.patience, settings.idle + PONG_TIMEOUT)
+    };
+    let ping_every = settings.idle;
+    let session = Session { door: Arc::clone(&door), connection, activity: Arc::clone(&activity) };
+    supervise(pin!(session.run(ping_every)), |_| activity.finish(), &activity, &timeouts).await;
 }
 
 struct Session<S: Store> {
     door: Arc<Rls<S>>,
-    connection: Connection<Begun, Bytes>,
+    connection: Http2<ActivityStream, Bytes>,
+    activity: Arc<ConnectionActivity>,
 }
 
 /// A call, before anything was read of it but its head.
-type Call = (http::Request<h2::RecvStream>, h2::server::SendResponse<Bytes>);
-
-/// Calls that are answered before anything is written: all that came together, within reason.
-const TOGETHER: usize = 64;
+type Call = (Request<RecvStream>, SendResponse<Bytes>);
 
 /// What ends a wait for the next calls.
 enum Next {
     Calls,
     Ended,
-    Closing,
-    Idle,
+    Finish,
 }
 
 impl<S: Store + 'static> Session<S> {
-    async fn run(mut self, guard: Guard) {
+    async fn run(mut self, ping_every: Duration) {
         let mut pings = self.connection.ping_pong();
-        let (mut is_closing, mut asked) = (false, false);
-        let idle = self.door.settings.idle;
-        let mut quiet = std::pin::pin!(sleep_until(Instant::now() + idle));
-        let mut heard = Instant::now();
-        let mut closing = std::pin::pin!(guard.closing());
+        let mut ping = interval_at(Instant::now() + ping_every, ping_every);
+        let mut is_finishing = false;
         let mut calls: Vec<Call> = Vec::new();
         loop {
-            let next = std::future::poll_fn(|context| {
-                if !is_closing && closing.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(Next::Closing);
+            let next = poll_fn(|context| {
+                if !is_finishing && self.activity.is_finishing() {
+                    return Poll::Ready(Next::Finish);
+                }
+                if let Some(pings) = &mut pings
+                    && ping.poll_tick(context).is_ready()
+                {
+                    // One that was not answered is not repeated; what was answered has counted as activity.
+                    let _ = pings.poll_pong(context);
+                    let _ = pings.send_ping(Ping::opaque());
+                    context.waker().wake_by_ref();
                 }
                 // To look for a call is also to write what there is to write. So those that came together are taken
                 // together, and their answers leave in one piece.
@@ -93,55 +110,33 @@ impl<S: Store + 'static> Session<S> {
                             return Poll::Ready(Next::Ended);
                         }
                         // What came before the end is answered first; the end is told again.
-                        Poll::Ready(Some(Err(_)) | None) => break,
-                        Poll::Pending => break,
+                        Poll::Ready(Some(Err(_)) | None) | Poll::Pending => break,
                     }
                 }
-                if !calls.is_empty() {
-                    return Poll::Ready(Next::Calls);
-                }
-                if asked
-                    && let Some(pings) = &mut pings
-                    && pings.poll_pong(context).is_ready()
-                {
-                    (asked, heard) = (false, Instant::now());
-                    quiet.as_mut().reset(heard + idle);
-                }
-                quiet.as_mut().poll(context).map(|()| Next::Idle)
+                if calls.is_empty() { Poll::Pending } else { Poll::Ready(Next::Calls) }
             });
             match next.await {
-                Next::Calls => {
-                    heard = Instant::now();
-                    calls.drain(..).for_each(|(request, respond)| self.answer(request, respond));
-                }
+                Next::Calls => calls.drain(..).for_each(|(request, respond)| self.answer(request, respond)),
                 Next::Ended => return,
-                Next::Closing => {
-                    is_closing = true;
+                Next::Finish => {
+                    is_finishing = true;
                     self.connection.graceful_shutdown();
-                }
-                Next::Idle if asked && heard.elapsed() >= idle => return,
-                // The timer is put off only when it goes off: calls come more often than that.
-                Next::Idle if heard.elapsed() < idle => quiet.as_mut().reset(heard + idle),
-                Next::Idle => {
-                    let ping = pings.as_mut().map(|pings| pings.send_ping(h2::Ping::opaque()));
-                    if !matches!(ping, Some(Ok(()))) {
-                        return;
-                    }
-                    asked = true;
-                    quiet.as_mut().reset(Instant::now() + STILL_THERE);
                 }
             }
         }
     }
 
     /// Answers at once where nothing has to be waited for; else a task does.
-    fn answer(&self, request: http::Request<h2::RecvStream>, respond: h2::server::SendResponse<Bytes>) {
-        let mut call: Pin<Box<dyn Future<Output = ()>>> =
+    fn answer(&self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+        let mut call: Pin<Box<dyn Future<Output = ()> + Send>> =
             Box::pin(call::answer(Arc::clone(&self.door), request, respond));
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        if call.as_mut().poll(&mut context).is_pending() {
+        if call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            let under_way = RequestGuard::new(Arc::clone(&self.activity));
             // Polled again there, which wakes whom it must.
-            tokio::task::spawn_local(call);
+            tokio::spawn(async move {
+                call.await;
+                drop(under_way);
+            });
         }
     }
 }

@@ -21,16 +21,15 @@ mod health;
 mod json;
 pub mod messages;
 mod plain;
-mod preface;
 mod reflection;
 mod units;
 
 pub use decide::AskError;
 
 use messages::{RateLimitRequest, RateLimitResponse};
-use std::{fmt, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 use tollgate::Store;
-use tollgate_net::{Ceiling, Door, Drain, Guard, Stream, Tokens};
+use tollgate_net::{Ceiling, Connection, ConnectionHandler, Drain, Tokens};
 use tollgate_rules::{DecisionService, decision::Api};
 
 /// How the door serves.
@@ -106,9 +105,9 @@ impl<S: Store> Rls<S> {
     }
 }
 
-impl<S: Store + 'static> Door for Rls<S> {
-    async fn serve(self: Arc<Self>, stream: Stream, _: SocketAddr, guard: Guard) {
-        connection::serve(self, stream, guard).await;
+impl<S: Store + 'static> ConnectionHandler for Rls<S> {
+    async fn serve(self: Arc<Self>, connection: Connection) {
+        connection::serve(self, connection).await;
     }
 }
 

@@ -1,33 +1,43 @@
 //! HTTP/1.1: the same question in JSON, and whether it is well.
 
-use super::{Rls, call::ByHead, json, preface::Begun};
+use super::{Rls, call::ByHead, json};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{convert::Infallible, pin::pin, sync::Arc};
+use hyper_util::rt::TokioIo;
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tollgate::Store;
-use tollgate_net::Guard;
+use tollgate_net::{ActivityStream, ConnectionActivity, ConnectionTimeouts, RequestGuard, supervise};
 
 /// Serves a connection until it ends.
-pub(super) async fn serve<S: Store + 'static>(door: Arc<Rls<S>>, stream: Begun, guard: Guard) {
+pub(super) async fn serve<S: Store + 'static>(
+    door: Arc<Rls<S>>,
+    stream: ActivityStream,
+    activity: Arc<ConnectionActivity>,
+) {
     let settings = &door.settings;
-    let head = settings.max_header as usize;
+    let service = service_fn(|request| {
+        let under_way = RequestGuard::new(Arc::clone(&activity));
+        let answer = answer(&door, request);
+        async move {
+            let _under_way = under_way;
+            answer.await
+        }
+    });
     let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(settings.patience)
+        // The connection is supervised; a timer of hyper's would be set for every request.
+        .header_read_timeout(None)
         // Below which the library does not go.
-        .max_buf_size(head.max(8_192))
-        .serve_connection(TokioIo::new(stream), service_fn(|request| answer(&door, request)));
-    let mut serving = pin!(serving);
+        .max_buf_size((settings.max_header as usize).max(8_192))
+        .serve_connection(TokioIo::new(stream), service);
+    let timeouts = ConnectionTimeouts {
+        last_request: Duration::ZERO,
+        ..ConnectionTimeouts::new(settings.patience, settings.idle)
+    };
     // That a client broke off is its own affair.
-    tokio::select! {
-        _ = serving.as_mut() => return,
-        () = guard.closing() => serving.as_mut().graceful_shutdown(),
-    }
-    let _ = serving.await;
+    supervise(pin!(serving), http1::Connection::graceful_shutdown, &activity, &timeouts).await;
 }
 
 async fn answer<S: Store>(

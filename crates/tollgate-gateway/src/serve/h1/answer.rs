@@ -104,7 +104,7 @@ impl Answer {
             }
             let mut stuck = false;
             while !self.out.is_empty() {
-                match self.out.poll_write(Pin::new(&mut wire.gate), context) {
+                match self.out.poll_write(Pin::new(&mut wire.io), context) {
                     Poll::Ready(Ok(1..)) => {}
                     Poll::Ready(_) => return Poll::Ready(Err(BrokenOff)),
                     Poll::Pending => {

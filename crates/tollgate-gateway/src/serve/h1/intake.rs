@@ -119,13 +119,13 @@ impl Intake {
         if self.invitation.len() < CONTINUE.len() {
             ready!(self.poll_invite(wire, context))?;
         }
-        interim.poll_write(Pin::new(&mut wire.gate), context)
+        interim.poll_write(Pin::new(&mut wire.io), context)
     }
 
     fn poll_invite(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.invitation.is_empty() {
             self.invited = true;
-            match ready!(Pin::new(&mut wire.gate).poll_write(context, self.invitation))? {
+            match ready!(Pin::new(&mut wire.io).poll_write(context, self.invitation))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.invitation = &self.invitation[written..],
             }

@@ -13,8 +13,8 @@ pub(crate) use intake::Inlet;
 pub(crate) use switch::Switching;
 
 use super::{
+    client_io::ClientIo,
     connection::{Visit, answer, refuse},
-    gate::Gate,
     handler::Handler,
 };
 use crate::{interim::InterimQueue, request::RequestBody};
@@ -40,12 +40,12 @@ enum After {
     Linger,
     /// The client is gone, or must see that the answer broke off.
     Cut,
-    Switch(oneshot::Sender<Gate>),
+    Switch(oneshot::Sender<ClientIo>),
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve<H: Handler>(visit: Visit<H>, gate: Gate) {
-    let mut wire = Wire::new(gate);
+pub(super) async fn serve<H: Handler>(visit: Visit<H>, io: ClientIo) {
+    let mut wire = Wire::new(io);
     loop {
         let after = match next(&visit, &mut wire).await {
             Ok(Some(head)) => exchange(&visit, &mut wire, head).await,
@@ -73,7 +73,7 @@ pub(super) async fn serve<H: Handler>(visit: Visit<H>, gate: Gate) {
             }
             After::Cut => return,
             After::Switch(to) => {
-                let _ = to.send(wire.into_gate());
+                let _ = to.send(wire.into_io());
                 return;
             }
         }
@@ -82,22 +82,22 @@ pub(super) async fn serve<H: Handler>(visit: Visit<H>, gate: Gate) {
 
 /// Waits for the next head; none if there is none.
 async fn next<H: Handler>(visit: &Visit<H>, wire: &mut Wire) -> Result<Option<Head>, Refused> {
-    let Visit { presence, serving, .. } = visit;
+    let Visit { activity, serving, .. } = visit;
     let mut look = !wire.ahead.is_empty();
     poll_fn(|context| {
         loop {
             if look {
                 match head::take(&mut wire.ahead, &serving.settings.limits) {
                     Ok(Some(head)) => {
-                        presence.head_is_whole();
+                        activity.end_head();
                         return Poll::Ready(Ok(Some(head)));
                     }
                     Ok(None) if wire.ahead.is_empty() => {}
-                    Ok(None) => presence.head_is_partial(),
+                    Ok(None) => activity.begin_head(),
                     Err(refused) => return Poll::Ready(Err(refused)),
                 }
             }
-            if wire.ahead.is_empty() && presence.is_finishing() {
+            if wire.ahead.is_empty() && activity.is_finishing() {
                 return Poll::Ready(Ok(None));
             }
             match wire.poll_fill(context) {
@@ -107,7 +107,7 @@ async fn next<H: Handler>(visit: &Visit<H>, wire: &mut Wire) -> Result<Option<He
                     look = wire.ahead.len() > serving.settings.limits.head
                         || wire.ahead[from..].contains(&b'\n');
                     if !look {
-                        presence.head_is_partial();
+                        activity.begin_head();
                     }
                 }
                 Poll::Ready(_) => return Poll::Ready(Ok(None)),
@@ -170,7 +170,7 @@ async fn exchange<H: Handler>(visit: &Visit<H>, wire: &mut Wire, head: Head) -> 
     .await;
     let Some(response) = response else { return After::Cut };
     let status = response.status();
-    asked.keep_alive &= !visit.presence.is_going() && !visit.presence.is_finishing();
+    asked.keep_alive &= !visit.activity.is_last_response();
     let mut rest: &[u8] = b"";
     if let Some(intake) = &mut intake {
         rest = intake.answered();
@@ -208,7 +208,7 @@ fn poll_interim(
 ) -> Poll<io::Result<()>> {
     match intake {
         Some(intake) => intake.poll_interim(interim, wire, context),
-        None => interim.poll_write(Pin::new(&mut wire.gate), context),
+        None => interim.poll_write(Pin::new(&mut wire.io), context),
     }
 }
 
@@ -217,7 +217,7 @@ async fn turn_away<H: Handler>(visit: &Visit<H>, wire: &mut Wire, (status, why):
     let version = http::Version::HTTP_11;
     let asked = Asked { head_only: false, version, keep_alive: false };
     let mut sending = Answer::new(b"", refuse(version, status, why), asked);
-    visit.presence.head_is_partial();
+    visit.activity.begin_head();
     match poll_fn(|context| sending.poll(wire, None, context)).await {
         Ok(()) => After::Linger,
         Err(_) => After::Cut,

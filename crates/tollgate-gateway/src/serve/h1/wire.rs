@@ -2,7 +2,7 @@
 //!
 //! Bytes are read into memory that all connections of a worker share: a connection that rests keeps none.
 
-use crate::serve::gate::{Gate, with_shared};
+use crate::serve::client_io::{ClientIo, with_shared};
 use bytes::{Bytes, BytesMut};
 use std::{
     io,
@@ -15,22 +15,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) const MOST_AHEAD: usize = 64 << 10;
 
 pub(super) struct Wire {
-    pub(super) gate: Gate,
+    pub(super) io: ClientIo,
     /// Read and not taken yet.
     pub(super) ahead: Bytes,
 }
 
 impl Wire {
-    pub(super) fn new(mut gate: Gate) -> Self {
-        let ahead = gate.take_ahead();
-        Self { gate, ahead }
+    pub(super) fn new(mut io: ClientIo) -> Self {
+        let ahead = io.take_ahead();
+        Self { io, ahead }
     }
 
     /// Puts what there is to read behind what is there; says how much that was, 0 at the end.
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         with_shared(|shared| {
             let mut buffer = ReadBuf::new(shared);
-            ready!(Pin::new(&mut self.gate).poll_read(context, &mut buffer))?;
+            ready!(Pin::new(&mut self.io).poll_read(context, &mut buffer))?;
             let read = buffer.filled();
             if self.ahead.is_empty() {
                 self.ahead = Bytes::copy_from_slice(read);
@@ -45,19 +45,19 @@ impl Wire {
     }
 
     pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.gate).poll_flush(context)
+        Pin::new(&mut self.io).poll_flush(context)
     }
 
     /// Says that nothing more comes.
     pub(super) async fn shut(&mut self) {
-        let _ = std::future::poll_fn(|context| Pin::new(&mut self.gate).poll_shutdown(context)).await;
+        let _ = std::future::poll_fn(|context| Pin::new(&mut self.io).poll_shutdown(context)).await;
     }
 
     /// Reads on until the client has nothing more to say, or its time is over: closing a socket with bytes unread would take the
     /// answer back.
     pub(super) async fn throw_away(&mut self) {
         // The time for a head is also the time to be gone.
-        self.gate.presence.head_is_partial();
+        self.io.activity.begin_head();
         while self.read_away().await {}
     }
 
@@ -74,7 +74,8 @@ impl Wire {
     }
 
     /// For a tunnel.
-    pub(super) fn into_gate(self) -> Gate {
-        self.gate.after(self.ahead)
+    pub(super) fn into_io(mut self) -> ClientIo {
+        self.io.unread(self.ahead);
+        self.io
     }
 }

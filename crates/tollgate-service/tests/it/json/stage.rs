@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{Bounds, Enter, ManualClock, MemoryStore};
-use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener};
+use tollgate_net::{Drain, DrainTimes, Listener, PoolSettings, WorkerPool};
 use tollgate_rules::{DecisionService, parse_rules};
 use tollgate_service::{Json, JsonSettings};
 
@@ -41,7 +41,7 @@ pub(crate) struct Stage<S: Enter> {
     /// How many requests are being answered.
     pub(crate) in_flight: Box<dyn Fn() -> usize + Send + Sync>,
     /// Dropped last: what is above runs on it.
-    crew: Crew,
+    pool: WorkerPool,
     pub(crate) runtime: Runtime,
 }
 
@@ -65,18 +65,18 @@ impl<S: Enter + 'static> Stage<S> {
         let drain = Drain::new(DrainTimes { pause: Duration::ZERO, deadline: LONG });
         let listener =
             Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), NonZeroU32::new(64).expect("64"));
-        let mut crew = CrewSettings::default();
-        crew.workers = NonZeroUsize::new(2).expect("two");
+        let mut pool = PoolSettings::default();
+        pool.workers = NonZeroUsize::new(2).expect("two");
         let door = Arc::new(Json::new(decisions.clone(), settings));
         let in_flight = Box::new(door.in_flight());
-        let crew = Crew::start("http", listener.expect("a port"), crew, &drain, door).expect("threads");
+        let pool = WorkerPool::start("http", listener.expect("a port"), pool, &drain, door).expect("threads");
         drop(entered);
-        Self { address: crew.address(), decisions, drain, in_flight, crew, runtime }
+        Self { address: pool.address(), decisions, drain, in_flight, pool, runtime }
     }
 
     /// How many connections are open.
     pub(crate) fn connections(&self) -> usize {
-        self.crew.connections()()
+        self.pool.connections()()
     }
 
     pub(crate) fn client(&self) -> Client {

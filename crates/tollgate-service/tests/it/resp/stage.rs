@@ -9,7 +9,7 @@ use std::{
 };
 use testkit::{Connection, Reply};
 use tollgate::{Bounds, Cells, Enter, ManualClock, MemoryStore};
-use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener, Tokens};
+use tollgate_net::{Drain, DrainTimes, Listener, PoolSettings, Tokens, WorkerPool};
 use tollgate_rules::{DecisionService, parse_rules};
 use tollgate_service::{Resp, RespSettings};
 
@@ -31,7 +31,7 @@ pub(crate) type Memory = MemoryStore<ManualClock>;
 
 /// A door on a free port, until dropped.
 pub(crate) struct Stage<S: Enter + Cells = Memory> {
-    crew: Option<Crew>,
+    pool: Option<WorkerPool>,
     pub(crate) drain: Drain,
     pub(crate) clock: ManualClock,
     pub(crate) decisions: DecisionService<S>,
@@ -79,21 +79,21 @@ pub(crate) fn open_on<S: Enter + Cells + 'static>(
     let decisions = DecisionService::new(Arc::new(store()), file).expect("kept");
     let backlog = NonZeroU32::new(64).expect("not zero");
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), backlog).expect("a free port");
-    let mut crew = CrewSettings::default();
-    crew.workers = NonZeroUsize::new(2).expect("not zero");
+    let mut pool = PoolSettings::default();
+    pool.workers = NonZeroUsize::new(2).expect("not zero");
     let door = Arc::new(Resp::new(decisions.clone(), settings));
-    let crew = Crew::start("resp", listener, crew, &drain, door).expect("threads");
+    let pool = WorkerPool::start("resp", listener, pool, &drain, door).expect("threads");
     drop(entered);
-    Stage { crew: Some(crew), drain, clock, decisions, runtime }
+    Stage { pool: Some(pool), drain, clock, decisions, runtime }
 }
 
 impl<S: Enter + Cells> Stage<S> {
     pub(crate) fn port(&self) -> u16 {
-        self.crew.as_ref().map_or(0, |crew| crew.address().port())
+        self.pool.as_ref().map_or(0, |pool| pool.address().port())
     }
 
     pub(crate) fn connections(&self) -> usize {
-        self.crew.as_ref().map_or(0, |crew| crew.connections()())
+        self.pool.as_ref().map_or(0, |pool| pool.connections()())
     }
 
     pub(crate) fn connect(&self) -> Connection {
@@ -150,8 +150,8 @@ impl<S: Enter + Cells> Drop for Stage<S> {
         self.leave();
         // In a hurry.
         self.drain.begin();
-        if let Some(crew) = self.crew.take() {
-            crew.join();
+        if let Some(pool) = self.pool.take() {
+            pool.join();
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::net::TcpStream;
 use tollgate::{Bounds, Enter, ManualClock, MemoryStore, Store};
-use tollgate_net::{Crew, CrewSettings, Drain, DrainTimes, Listener, Tokens};
+use tollgate_net::{Drain, DrainTimes, Listener, PoolSettings, Tokens, WorkerPool};
 use tollgate_rules::{
     DecisionService, RuleFile,
     decision::{NoRecorder, Recorder},
@@ -116,6 +116,7 @@ pub(crate) fn codes(told: &RateLimitResponse) -> Vec<Code> {
 pub(crate) struct Open {
     pub(crate) address: SocketAddr,
     pub(crate) drain: Drain,
+    _pool: WorkerPool,
 }
 
 impl Open {
@@ -137,27 +138,14 @@ impl Open {
         let door = Arc::new(Rls::new(decisions, settings, drain.clone()));
         let backlog = NonZeroU32::new(128).expect("not zero");
         let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), backlog).expect("a free port");
-        let mut settings = CrewSettings::default();
+        let mut settings = PoolSettings::default();
         settings.workers = NonZeroUsize::MIN;
-        let crew = Crew::start("grpc", listener, settings, &drain, door).expect("threads");
-        Self { address: crew.address(), drain }
+        let pool = WorkerPool::start("grpc", listener, settings, &drain, door).expect("threads");
+        Self { address: pool.address(), drain, _pool: pool }
     }
 
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.address).await
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // Asked twice, the threads end at once.
-        let drain = self.drain.clone();
-        drain.begin();
-        drain.begin();
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map(|runtime| runtime.block_on(drain.run()))
-        });
     }
 }
 
