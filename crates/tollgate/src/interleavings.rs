@@ -174,6 +174,37 @@ fn the_slot_keeps_a_charge_through_a_change() {
     });
 }
 
+/// A reservation made while numbers change is of the old ones, and nothing of it comes back, or of the new ones and all of it does.
+#[test]
+fn the_word_keeps_a_reservation_apart_from_a_change() {
+    explore(|| {
+        let one = Arc::new(unparked(4));
+        assert!(one.check_n(4).is_allow());
+        let two = Arc::clone(&one);
+        let changing =
+            thread::spawn(move || two.change(TokenBucket::new(Rate::per_second(1_000).unwrap(), 4).unwrap()));
+        let turn = one.reserve(2, Duration::from_secs(9)).unwrap();
+        changing.join().unwrap();
+        let is_old = turn.due_in() == Duration::from_secs(2);
+        assert_eq!(turn.cancel(), if is_old { 0 } else { 2 });
+    });
+}
+
+#[test]
+fn the_slot_keeps_a_reservation_apart_from_a_change() {
+    explore(|| {
+        let one = Arc::new(KeyedLimiter::with_clock(bucket(4), few(), ManualClock::new()));
+        assert!(one.check_n("k", 4).is_allow());
+        let two = Arc::clone(&one);
+        let changing =
+            thread::spawn(move || two.change(TokenBucket::new(Rate::per_second(1_000).unwrap(), 4).unwrap()));
+        let turn = one.reserve("k", 2, Duration::from_secs(9)).unwrap();
+        changing.join().unwrap();
+        let is_old = turn.due_in() == Duration::from_secs(2);
+        assert_eq!(turn.cancel(), if is_old { 0 } else { 2 });
+    });
+}
+
 /// A slot, and room for others to wait for it.
 fn one_slot() -> Arc<Limiter<ManualClock>> {
     let slots = Concurrency::new(1, Duration::from_secs(30)).unwrap().with_queue(5);

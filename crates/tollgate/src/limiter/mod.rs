@@ -169,8 +169,9 @@ impl<C: Clock> Limiter<C> {
         let step = Step::new(&to.into());
         change(self, &Bucket::Only, BucketChange::Unknown, || {
             let mut rest = hold(&self.rest);
-            self.parameters.count_change();
-            self.turn_over(&mut rest, step, self.never_back(self.clock.now()));
+            self.turn_over(&mut rest, step, self.never_back(self.clock.now()), || {
+                self.parameters.count_change();
+            });
         });
     }
 
@@ -243,7 +244,7 @@ impl<C: Clock> Limiter<C> {
         let now = self.never_back(now);
         let mut narrow = self.parameters.read().1;
         if narrow.is_some_and(|narrow| narrow.is_outgrown(now)) {
-            self.turn_over(rest, Step::clone(&self.parameters.step()), now);
+            self.turn_over(rest, Step::clone(&self.parameters.step()), now, || ());
             narrow = self.parameters.read().1;
         }
         let word = self.take_word(rest);
@@ -286,14 +287,16 @@ impl<C: Clock> Limiter<C> {
         }
     }
 
-    /// Writes the state under other parameters, or under the same counted from another base.
-    fn turn_over(&self, rest: &mut Rest, step: Step, now: Time) {
+    /// Writes the state under other parameters, or under the same counted from another base. `meanwhile` runs while nothing can
+    /// be charged.
+    fn turn_over(&self, rest: &mut Rest, step: Step, now: Time, meanwhile: impl FnOnce()) {
         let at = Moment::new(now.nanos_since(self.parameters.birth()), self.clock.unix(now));
         let word = self.take_word(rest);
         // The line begins here: a time before it counts as this one.
         self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
         let mut turned = (None, SlotState::Words([0, 0]));
         self.parameters.change(step, Some(at.since_birth), |old, new| {
+            meanwhile();
             let mut state = match &old.narrow {
                 Some(narrow) => State::Words(narrow.widen(word, old.birth)),
                 None => std::mem::replace(&mut rest.state, State::Words([0, 0])),

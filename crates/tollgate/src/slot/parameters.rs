@@ -86,7 +86,7 @@ impl Parameters {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Says that they become others, while no charge is under way.
+    /// Says that they become others: once no charge under the old ones is under way, and none under the new ones yet.
     pub(crate) fn count_change(&self) {
         self.changes.fetch_add(1, Ordering::Release);
     }

@@ -81,9 +81,6 @@ impl<C: Clock> MemoryStore<C> {
         entry.remember(now);
         let at = self.moment(entry, now);
         entry.parameters.change(step, Some(at.since_birth), |old, new| {
-            if occasion == Occasion::Change {
-                entry.parameters.count_change();
-            }
             let mut moved = HashMap::new();
             for slot in entry.tables.slots_of(entry.tag, old) {
                 let word = slot.word().lock();
@@ -92,6 +89,10 @@ impl<C: Clock> MemoryStore<C> {
                 } else {
                     slot.word().unlock(word);
                 }
+            }
+            // Only now: what is charged under a slot's lock before it was visited is of the old numbers.
+            if occasion == Occasion::Change {
+                entry.parameters.count_change();
             }
             // Only now: a charge that began under the old numbers has inherited under them by the time its slot was had.
             let mut inherited = entry.inherited();
