@@ -53,7 +53,7 @@ pub(crate) struct Watched {
 
 /// Listeners that are open, and who looks after them.
 pub(crate) struct Opened<S: Enter> {
-    #[cfg(feature = "demo")]
+    #[cfg_attr(not(feature = "demo"), expect(dead_code, reason = "only the demo shows what they know"))]
     followers: Arc<Followers<S>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     doors: Doors,
@@ -160,14 +160,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             }
             (None, _) => {}
         }
-        Ok(Self {
-            #[cfg(feature = "demo")]
-            followers,
-            addresses,
-            doors,
-            tasks,
-            exporter,
-        })
+        Ok(Self { followers, addresses, doors, tasks, exporter })
     }
 
     /// Waits until everything has ended, which it does when the drain is over.
