@@ -5,7 +5,10 @@ use http::{Request, Response};
 use std::{fmt::Debug, sync::Arc, time::Duration};
 use testkit::RedisServer;
 use tokio::runtime::Builder;
-use tollgate::{Bounds, Concurrency, Enter, ManualClock, MemoryStore, Rate, SlidingLog, TokenBucket};
+use tollgate::{
+    Bounds, Concurrency, DecidedBy, Enter, FixedWindow, ManualClock, MemoryStore, OnFailure, Rate,
+    SlidingLog, StoreLimiter, TokenBucket,
+};
 use tollgate_redis::RedisStore;
 use tollgate_tower::{CallError, CallLayer, LayerLimit, LimitLayer, Missing};
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -31,6 +34,7 @@ fn play<S: Enter + 'static>(store: &Arc<S>, clock: &ManualClock) {
         slots(store).await;
         waits(store, clock).await;
         calls(store, clock).await;
+        limiter(store, clock).await;
     });
 }
 
@@ -143,4 +147,28 @@ async fn calls<S: Enter + 'static>(store: &Arc<S>, clock: &ManualClock) {
     assert_eq!(refused.retry_after(), Some(SECOND));
     clock.advance(SECOND);
     assert_eq!(service.oneshot(2).await.unwrap(), 3);
+}
+
+/// One limit by itself, with everything that can be done to a key.
+async fn limiter<S: Enter + 'static>(store: &Arc<S>, clock: &ManualClock) {
+    let limiter = StoreLimiter::new(store, "quota", FixedWindow::forever(3).unwrap()).unwrap();
+    let limiter = limiter.on_failure(OnFailure::Closed);
+    assert_eq!(limiter.check_n("a", 2).await.unwrap().remaining(), 1);
+    assert!(limiter.check_n("a", 2).await.unwrap().is_deny());
+    assert!(limiter.peek("a", 1).await.unwrap().is_allow());
+    limiter.refund("a", 1).await.unwrap();
+    assert!(limiter.check_n("a", 2).await.unwrap().is_allow(), "two had been left again");
+    assert!(limiter.check("a").await.unwrap().is_deny());
+    limiter.grant("a", 1).await.unwrap();
+    assert!(limiter.check("a").await.unwrap().is_allow(), "one above the limit");
+    limiter.reset("a").await.unwrap();
+    assert!(limiter.check_n("a", 3).await.unwrap().is_allow());
+    limiter.ban("b", SECOND).await.unwrap();
+    assert_eq!(limiter.check("b").await.unwrap().decided_by(), DecidedBy::Ban);
+    clock.advance(SECOND);
+    assert!(limiter.check("b").await.unwrap().is_allow());
+    limiter.change(FixedWindow::forever(4).unwrap()).unwrap();
+    assert!(limiter.check("a").await.unwrap().is_allow(), "three of four were used");
+    assert!(limiter.enter("a").up_to(Duration::ZERO).await.is_err());
+    assert_eq!(limiter.enter("b").cost(2).up_to(Duration::ZERO).await.map(drop).ok(), Some(()));
 }
