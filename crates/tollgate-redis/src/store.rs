@@ -168,7 +168,10 @@ impl RedisStore {
             return Ok(RedisLimit { named, on_failure: None, is_exact: false });
         }
         let named = Arc::new(Named::new(self.shared.id, name.clone(), edition));
-        known.retain(|_, named| named.strong_count() > 0);
+        // Before the map grows, so that adding many limits takes time linear in their number.
+        if known.len() == known.capacity() {
+            known.retain(|_, named| named.strong_count() > 0);
+        }
         known.insert(name, Arc::downgrade(&named));
         Ok(RedisLimit { named, on_failure: None, is_exact: false })
     }
@@ -407,6 +410,10 @@ impl Store for RedisStore {
             // Somebody still holds it by the numbers that it had; those who come now bring others.
             self.change_named(named, limit, edition.generation)
         })
+    }
+
+    fn can_keep(&self, limit: &Limit) -> Result<(), StoreError> {
+        Edition::new(limit.clone(), 0, None).map(drop)
     }
 
     fn remove_limit(&self, _: &RedisLimit) {

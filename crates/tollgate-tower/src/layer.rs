@@ -46,7 +46,7 @@ impl LimitLayer {
     /// Several limits: a request is charged for all of them, or for none.
     ///
     /// # Panics
-    /// Where there are more than a store holds, some 65,000.
+    /// Where there are more than a store holds, some million.
     pub fn of(limits: impl IntoIterator<Item = LayerLimit>) -> Self {
         match Self::in_store(&Arc::new(MemoryStore::new()), limits) {
             Ok(layer) => layer,

@@ -81,7 +81,7 @@ pub use step::{
     concurrency::PermitId,
 };
 pub use store::{
-    Answer, Bounds, Enter, Entered, Held, LimitHandle, LimiterWait, MemoryStore, Store, StoreError,
+    Answer, Bounds, Enter, Entered, Held, LimitHandle, LimiterWait, MemoryStore, NewLimit, Store, StoreError,
     StoreLimiter, WhenFull,
 };
 pub use time::Time;

@@ -12,98 +12,100 @@ use crate::{
     model::{LimitSource, NamedLimit, Rule},
 };
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
-use tollgate::{FixedWindow, Limit, Store, StoreError};
+use tollgate::{FixedWindow, Limit, NewLimit, Store};
 
-/// A limit in a store, until nobody holds it any more.
-pub(super) struct Bound<S: Store> {
+/// All limits of a file, by name. Those that no other file in force has leave the store with it.
+pub(super) struct Limits<S: Store> {
     store: Arc<S>,
-    pub(super) handle: S::Limit,
+    by_name: HashMap<String, Entry<S>>,
 }
-
-impl<S: Store> Drop for Bound<S> {
-    fn drop(&mut self) {
-        self.store.remove_limit(&self.handle);
-    }
-}
-
-/// All limits of a file, by name.
-pub(super) struct Limits<S: Store>(HashMap<String, Entry<S>>);
 
 struct Entry<S: Store> {
-    bound: Arc<Bound<S>>,
+    /// Shared by the files that have the limit.
+    handle: Arc<S::Limit>,
     limit: Limit,
     max_keys: Option<u32>,
 }
 
-/// A limit that a file asks for.
-struct Wanted<'f> {
-    name: String,
-    limit: Cow<'f, Limit>,
-    max_keys: Option<u32>,
+impl<S: Store> Drop for Limits<S> {
+    fn drop(&mut self) {
+        let gone = self.by_name.drain().filter_map(|(_, entry)| Arc::into_inner(entry.handle));
+        let gone: Vec<S::Limit> = gone.collect();
+        if !gone.is_empty() {
+            self.store.remove_all(&gone);
+        }
+    }
 }
 
 impl<S: Store> Limits<S> {
     /// Those of `file`, taking over what `old` has of them.
     pub(super) fn bind(store: &Arc<S>, file: &RuleFile, old: Option<&Self>) -> Result<Self, BindError> {
-        let (mut limits, mut changes) = (HashMap::new(), Vec::new());
-        for Wanted { name, limit, max_keys } in wanted(file) {
+        let mut limits = Self { store: Arc::clone(store), by_name: HashMap::new() };
+        let (mut changes, mut new) = (Vec::new(), Vec::new());
+        for wanted in wanted(file) {
             let known = old
-                .and_then(|old| old.0.get(&name))
-                .filter(|entry| entry.max_keys == max_keys || !store.gives_room());
-            let bound = match known {
-                Some(entry) => {
-                    if entry.limit != *limit {
-                        changes.push((
-                            name.clone(),
-                            Arc::clone(&entry.bound),
-                            entry.limit.clone(),
-                            limit.clone().into_owned(),
-                        ));
-                    }
-                    Arc::clone(&entry.bound)
-                }
-                None => {
-                    let added = match max_keys {
-                        Some(max_keys) => store.add_with_room(&name, limit.clone().into_owned(), max_keys),
-                        None => store.add_named(&name, limit.clone().into_owned()),
-                    };
-                    let handle = added.map_err(|error| BindError::new(&name, error))?;
-                    Arc::new(Bound { store: Arc::clone(store), handle })
-                }
+                .and_then(|old| old.by_name.get(&*wanted.name))
+                .filter(|entry| entry.max_keys == wanted.max_keys || !store.gives_room());
+            let Some(entry) = known else {
+                new.push(wanted);
+                continue;
             };
-            limits.insert(name, Entry { bound, limit: limit.into_owned(), max_keys });
+            if entry.limit != *wanted.limit {
+                changes.push(Change {
+                    handle: S::Limit::clone(&entry.handle),
+                    from: entry.limit.clone(),
+                    to: Limit::clone(&wanted.limit),
+                    name: wanted.name.clone(),
+                });
+            }
+            limits.insert(wanted, Arc::clone(&entry.handle));
+        }
+        let added = store.add_all(&new).map_err(|(place, error)| BindError::new(&new[place].name, error))?;
+        for (new, handle) in new.into_iter().zip(added) {
+            limits.insert(new, Arc::new(handle));
         }
         change_all(store, &changes)?;
-        Ok(Self(limits))
+        Ok(limits)
+    }
+
+    fn insert(&mut self, wanted: NewLimit<'_>, handle: Arc<S::Limit>) {
+        let NewLimit { name, limit, max_keys } = wanted;
+        let entry = Entry { handle, limit: limit.into_owned(), max_keys };
+        self.by_name.insert(name.into_owned(), entry);
     }
 
     /// The limit of that name.
-    pub(super) fn get(&self, name: &str) -> Option<&Arc<Bound<S>>> {
-        self.0.get(name).map(|entry| &entry.bound)
+    pub(super) fn get(&self, name: &str) -> Option<&S::Limit> {
+        self.by_name.get(name).map(|entry| &*entry.handle)
     }
 }
 
-type Change<S> = (String, Arc<Bound<S>>, Limit, Limit);
-
-fn change_all<S: Store>(store: &Arc<S>, changes: &[Change<S>]) -> Result<(), BindError> {
-    for (done, (name, bound, _, to)) in changes.iter().enumerate() {
-        let Err(error) = store.change_limit(&bound.handle, to.clone()) else { continue };
-        for (_, bound, from, _) in &changes[..done] {
-            // They were these a moment ago, so the store can keep them.
-            let _: Result<(), StoreError> = store.change_limit(&bound.handle, from.clone());
-        }
-        return Err(BindError::new(name, error));
-    }
-    Ok(())
+/// Other numbers for a limit that there was before.
+struct Change<'f, S: Store> {
+    name: Cow<'f, str>,
+    handle: S::Limit,
+    from: Limit,
+    to: Limit,
 }
 
-fn wanted(file: &RuleFile) -> impl Iterator<Item = Wanted<'_>> {
+fn change_all<S: Store>(store: &Arc<S>, changes: &[Change<'_, S>]) -> Result<(), BindError> {
+    let to: Vec<_> = changes.iter().map(|it| (it.handle.clone(), it.to.clone())).collect();
+    store.change_all(&to).map_err(|(failed, error)| {
+        let back: Vec<_> = changes[..failed].iter().map(|it| (it.handle.clone(), it.from.clone())).collect();
+        // They were these a moment ago, so the store can keep them.
+        let _ = store.change_all(&back);
+        BindError::new(&changes[failed].name, error)
+    })
+}
+
+/// All limits of a file, under the names that stores know them by.
+pub(super) fn wanted(file: &RuleFile) -> impl Iterator<Item = NewLimit<'_>> {
     let named = file.limits.iter().flat_map(|named| {
-        let base =
-            Wanted { name: of_named(named), limit: Cow::Borrowed(&named.limit), max_keys: named.max_keys };
+        let base = NewLimit { max_keys: named.max_keys, ..wanted_limit(of_named(named), &named.limit) };
         let overrides = named.overrides.iter().map(|other| {
-            let name = of_override(named, &other.key);
-            Wanted { name, limit: Cow::Borrowed(&other.limit), max_keys: named.max_keys }
+            // It is one bucket: with room of its own where the limit has some, so that no flood evicts it.
+            let max_keys = named.max_keys.map(|_| 1);
+            NewLimit { max_keys, ..wanted_limit(of_override(named, &other.key), &other.limit) }
         });
         std::iter::once(base).chain(overrides)
     });
@@ -115,26 +117,27 @@ fn wanted(file: &RuleFile) -> impl Iterator<Item = Wanted<'_>> {
     named.chain(everywhere).chain(routes).chain(descriptors(file))
 }
 
-fn inline<'f>(route: Option<&'f str>, rule: &'f Rule) -> impl Iterator<Item = Wanted<'f>> {
+fn wanted_limit(name: String, limit: &Limit) -> NewLimit<'_> {
+    NewLimit { name: name.into(), limit: Cow::Borrowed(limit), max_keys: None }
+}
+
+fn inline<'f>(route: Option<&'f str>, rule: &'f Rule) -> impl Iterator<Item = NewLimit<'f>> {
     rule.limits.iter().enumerate().filter_map(move |(place, charge)| match &charge.limit {
         LimitSource::Named(_) => None,
-        LimitSource::Inline(limit) => {
-            let limit = Cow::Borrowed(limit);
-            Some(Wanted { name: of_inline(route, &rule.name, place), limit, max_keys: None })
-        }
+        LimitSource::Inline(limit) => Some(wanted_limit(of_inline(route, &rule.name, place), limit)),
     })
 }
 
 /// What the descriptors of domains are counted by: a window for each unit, and the limits that are ours.
-fn descriptors(file: &RuleFile) -> impl Iterator<Item = Wanted<'_>> {
+fn descriptors(file: &RuleFile) -> impl Iterator<Item = NewLimit<'_>> {
     let domains = &file.domains;
     let units = Unit::ALL.into_iter().filter(|_| !domains.is_empty()).filter_map(|unit| {
         let limit = Cow::Owned(counter(unit)?);
-        Some(Wanted { name: of_unit(unit), limit, max_keys: None })
+        Some(NewLimit { name: of_unit(unit).into(), limit, max_keys: None })
     });
     let rules = domains.rules().iter().filter_map(|rule| {
         let limit = of_rule(rule, domains.settings())?;
-        Some(Wanted { name: of_descriptor(rule), limit, max_keys: None })
+        Some(NewLimit { name: of_descriptor(rule).into(), limit, max_keys: None })
     });
     units.chain(rules)
 }

@@ -1,7 +1,8 @@
 //! The rules in force on a store, and their replacement.
 
 use super::{
-    Api, BindError, NoRecorder, Recorder, RuleSnapshot, Session, definitions::Definitions, snapshot::Binding,
+    Api, BindError, NoRecorder, Recorder, RuleSnapshot, Session, definitions::Definitions, limits,
+    snapshot::Binding,
 };
 use crate::{Program, RuleFile};
 use arc_swap::ArcSwap;
@@ -57,6 +58,16 @@ impl<S: Store> DecisionService<S> {
         let snapshot = RuleSnapshot::bind(&self.0.binding, Program::new(file), Some(&old))?;
         self.0.current.store(Arc::new(snapshot));
         Ok(())
+    }
+
+    /// Whether the store can keep the limits of a file. Nothing is changed.
+    ///
+    /// # Errors
+    /// Where it cannot keep one of them.
+    pub fn judge(&self, file: &RuleFile) -> Result<(), BindError> {
+        limits::wanted(file).try_for_each(|new| {
+            self.store().can_keep(&new.limit).map_err(|error| BindError::new(&new.name, error))
+        })
     }
 
     /// Opens a session on the rules in force now. Hold it for one request, or for those of one pipeline.

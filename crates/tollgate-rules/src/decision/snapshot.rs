@@ -3,7 +3,7 @@
 use super::{
     BindError, Recorder,
     definitions::Definitions,
-    limits::{self, Bound, Limits},
+    limits::{self, Limits},
 };
 use crate::{ChargedLimit, Program, RuleCharge, RuleEntry, RuleFile, domains::Unit, model::Excess};
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -61,7 +61,8 @@ pub(super) struct Plan<S: Store> {
 /// A limit, and the same for keys with numbers of their own.
 struct Handles<S: Store> {
     base: S::Limit,
-    overrides: Vec<S::Limit>,
+    /// Shared by all charges on the limit.
+    overrides: Arc<[S::Limit]>,
 }
 
 impl<S: Store> RuleSnapshot<S> {
@@ -73,10 +74,7 @@ impl<S: Store> RuleSnapshot<S> {
         let store = &binding.store;
         let limits = Limits::bind(store, program.file(), old.map(|old| &old.limits))?;
         let handle = |name: &str| -> Result<S::Limit, BindError> {
-            let bound: Option<&Arc<Bound<S>>> = limits.get(name);
-            bound
-                .map(|bound| bound.handle.clone())
-                .ok_or_else(|| BindError::new(name, StoreError::UnknownLimit))
+            limits.get(name).cloned().ok_or_else(|| BindError::new(name, StoreError::UnknownLimit))
         };
         let mut named = Vec::new();
         for limit in &program.file().limits {
@@ -199,7 +197,7 @@ impl<S: Store> Plan<S> {
             ChargedLimit::Inline(place) => {
                 let route = entry.route.map(|route| program.route(route).name.as_str());
                 let base = handle(&limits::of_inline(route, &rule.name, charge.place()))?;
-                (Handles { base, overrides: Vec::new() }, &program.inline_limits()[place].limit, &[][..])
+                (Handles { base, overrides: Arc::default() }, &program.inline_limits()[place].limit, &[][..])
             }
         };
         let handles = match rule.on_failure {
@@ -224,13 +222,14 @@ impl<S: Store> Handles<S> {
     }
 
     fn map(self, change: impl Fn(S::Limit) -> S::Limit) -> Self {
-        Self { base: change(self.base), overrides: self.overrides.into_iter().map(change).collect() }
+        let overrides = self.overrides.iter().cloned().map(&change).collect();
+        Self { base: change(self.base), overrides }
     }
 }
 
 impl<S: Store> Clone for Handles<S> {
     fn clone(&self) -> Self {
-        Self { base: self.base.clone(), overrides: self.overrides.clone() }
+        Self { base: self.base.clone(), overrides: Arc::clone(&self.overrides) }
     }
 }
 

@@ -21,7 +21,7 @@ mod parameters;
 pub(crate) use locked::{
     ChargeOutcome, ChargeRequest, EPOCH, LockedSlot, SlotCounters, SlotExtras, SlotState,
 };
-pub(crate) use parameters::{Form, Parameters, Settled, Version};
+pub(crate) use parameters::{Form, Parameters, ParametersChange, Settled, Version};
 
 use crate::{
     decision::Status,

@@ -119,17 +119,19 @@ impl Parameters {
     /// old step and word form and the new ones. Words count from `base`; without one no state is kept in one word. One
     /// change at a time is the caller's to see to.
     pub(crate) fn change(&self, step: Step, base: Option<u64>, visit: impl FnOnce(&Form, &Form)) {
+        let change = self.begin_change(step, base);
+        visit(&change.old, &change.new);
+        change.finish();
+    }
+
+    /// Begins to replace the numbers, as [`change`](Self::change) does; readers wait until the change is finished.
+    pub(crate) fn begin_change(&self, step: Step, base: Option<u64>) -> ParametersChange<'_> {
         let old = Form { step: Arc::clone(&self.step.load()), narrow: self.narrow_now(), birth: self.birth };
-        let narrow = base.map_or([0; NARROW_WORDS], |base| narrow_words(&step, self.birth, base));
-        let new = Form { step: Arc::new(step), narrow: Narrow::from_words(narrow), birth: self.birth };
+        let words = base.map_or([0; NARROW_WORDS], |base| narrow_words(&step, self.birth, base));
+        let new = Form { step: Arc::new(step), narrow: Narrow::from_words(words), birth: self.birth };
         self.sequence.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        visit(&old, &new);
-        for (word, value) in self.narrow.iter().zip(narrow) {
-            word.store(value, Ordering::Relaxed);
-        }
-        self.step.store(new.step);
-        self.sequence.fetch_add(1, Ordering::Release);
+        ParametersChange { parameters: self, old, new, words }
     }
 
     fn narrow_now(&self) -> Option<Narrow> {
@@ -142,6 +144,26 @@ impl Parameters {
         while self.sequence.load(Ordering::Acquire) & 1 == 1 {
             backoff.wait();
         }
+    }
+}
+
+/// Numbers that are being replaced.
+pub(crate) struct ParametersChange<'p> {
+    parameters: &'p Parameters,
+    pub(crate) old: Form,
+    pub(crate) new: Form,
+    /// The new one-word bucket, or zeros.
+    words: [u64; NARROW_WORDS],
+}
+
+impl ParametersChange<'_> {
+    /// Puts the new numbers in force.
+    pub(crate) fn finish(self) {
+        for (word, value) in self.parameters.narrow.iter().zip(self.words) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.parameters.step.store(self.new.step);
+        self.parameters.sequence.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -2,14 +2,9 @@
 
 use super::{
     extras::ExtraCount,
-    table::{Print, Slot, Table},
+    table::{Print, Slot, Table, Tag},
 };
-use crate::{
-    limit::Limit,
-    slot::{Form, Parameters},
-    step::State,
-    time::Time,
-};
+use crate::{limit::Limit, slot::Parameters, step::State, time::Time};
 use std::{
     collections::HashMap,
     sync::{
@@ -20,7 +15,7 @@ use std::{
 
 pub(crate) struct Entry {
     store: u64,
-    pub(super) tag: u16,
+    pub(super) tag: Tag,
     pub(super) serial: u64,
     pub(super) birth: Time,
     /// The latest time that was charged at, where times may go back: an earlier one counts as that.
@@ -46,7 +41,7 @@ pub(crate) struct Tables {
 impl Entry {
     pub(super) fn new(
         store: u64,
-        tag: u16,
+        tag: Tag,
         serial: u64,
         birth: Time,
         limit: &Limit,
@@ -157,13 +152,11 @@ impl Tables {
         self.narrow.get().map_or(0, Table::taken) + self.wide.get().map_or(0, Table::taken)
     }
 
-    /// Every slot that is the limit's, or may be becoming so.
-    pub(super) fn slots_of(&self, tag: u16, form: &Form) -> Box<dyn Iterator<Item = Slot<'_>> + '_> {
-        let may_be_ours =
-            move |slot: &Slot<'_>| slot.word().try_read().is_none() || slot.meta() as u16 == tag;
-        match form.narrow {
-            Some(_) => Box::new(self.narrow.get().into_iter().flat_map(Table::slots).filter(may_be_ours)),
-            None => Box::new(self.wide.get().into_iter().flat_map(Table::slots).filter(may_be_ours)),
+    /// Every slot of the table of one-word states, or of the other.
+    pub(super) fn slots(&self, is_narrow: bool) -> Box<dyn Iterator<Item = Slot<'_>> + '_> {
+        match is_narrow {
+            true => Box::new(self.narrow.get().into_iter().flat_map(Table::slots)),
+            false => Box::new(self.wide.get().into_iter().flat_map(Table::slots)),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! always, a check costs one load and never comes here. Bans that ran out are swept when somebody comes after the first of
 //! them has, so that a limit is on its short way again without anybody's doing.
 
+use super::table::Tag;
 use crate::{sync::Ordering, time::Time};
 use std::{
     collections::HashMap,
@@ -22,7 +23,7 @@ pub(crate) struct Extra {
 }
 
 /// A limit's tag and a key's whole fingerprint.
-pub(crate) type Holder = (u16, [u64; 2]);
+pub(crate) type Holder = (Tag, [u64; 2]);
 
 #[derive(Default)]
 pub(crate) struct Extras(Mutex<Held>);
@@ -100,9 +101,9 @@ impl Held {
         }
     }
 
-    /// Forgets all of a limit's.
-    pub(crate) fn forget(&mut self, tag: u16) {
-        self.by_key.retain(|(of, _), _| *of != tag);
+    /// Forgets all of these limits'.
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(Tag) -> bool) {
+        self.by_key.retain(|(tag, _), _| !is_gone(*tag));
     }
 
     fn sweep(&mut self, now: Time) {

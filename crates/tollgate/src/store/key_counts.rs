@@ -6,6 +6,7 @@
 //! many of those that were charged after it no longer show. Either way a count that another key shares errs on the safe side:
 //! once in 65,536 times a turn gives back less.
 
+use super::table::fingerprint_of;
 use crate::slot::SlotCounters;
 use std::sync::OnceLock;
 
@@ -18,7 +19,6 @@ const COUNTS: usize = 1 << 16;
 impl KeyCounts {
     /// The counts of the key whose slot has this meta word, or of those that share them.
     pub(super) fn at(&self, meta: u64) -> &SlotCounters {
-        // By the fingerprint above the tag.
-        &self.0.get_or_init(|| bytemuck::zeroed_slice_box(COUNTS))[(meta >> 16) as usize % COUNTS]
+        &self.0.get_or_init(|| bytemuck::zeroed_slice_box(COUNTS))[fingerprint_of(meta) as usize % COUNTS]
     }
 }

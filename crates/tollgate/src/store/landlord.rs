@@ -2,8 +2,9 @@
 
 use super::{
     entry::Entry,
+    limit_list::LimitList,
     memory::{MemoryStore, WhenFull},
-    table::{Landlord, Life, NOBODY},
+    table::{Landlord, Life, NOBODY, Tag, tag_of},
 };
 use crate::{
     clock::Clock,
@@ -11,24 +12,24 @@ use crate::{
     step::{State, Step},
     time::Time,
 };
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Whoever lets a key in.
 pub(super) struct Owner<'a, C> {
     pub(super) store: &'a MemoryStore<C>,
-    pub(super) limits: &'a [Option<Arc<Entry>>],
+    pub(super) limits: &'a LimitList,
     pub(super) entering: &'a Entry,
     pub(super) version: Version,
     pub(super) now: Time,
 }
 
 impl<C: Clock> Landlord for Owner<'_, C> {
-    fn life(&self, tag: u16, words: [u64; 2]) -> Life {
+    fn life(&self, tag: Tag, words: [u64; 2]) -> Life {
         if tag == NOBODY {
             return Life::Idle;
         }
         // A limit that this list does not know yet, or that is just being removed: not ours to judge.
-        let known = self.limits.get(usize::from(tag)).and_then(Option::as_ref);
+        let known = self.limits.get(tag);
         let Some(entry) = known.filter(|entry| !entry.is_retired()) else { return Life::Pinned };
         // While a limit's numbers change its words cannot be read.
         let Some(numbers) = entry.parameters.try_read() else { return Life::Pinned };
@@ -62,7 +63,7 @@ impl<C: Clock> Landlord for Owner<'_, C> {
     }
 
     fn vacated(&self, meta: u64, words: [u64; 2], life: Life) {
-        let entry = self.limits.get(usize::from(meta as u16)).and_then(Option::as_ref);
+        let entry = self.limits.get(tag_of(meta));
         if life != Life::Idle {
             self.store.evicted.fetch_add(1, Relaxed);
             // Should the key come back, its bucket is a fresh one: what was taken from the old one is not in it.

@@ -7,7 +7,8 @@ use super::{
     entry::{Entry, Tables},
     extras::Extras,
     key_counts::KeyCounts,
-    table::{NOBODY, Print},
+    limit_list::{LimitList, LimitNumbers},
+    table::Print,
 };
 use crate::{
     cell::CellTable,
@@ -51,8 +52,8 @@ pub struct MemoryStore<C = SystemClock> {
     shared: Arc<Tables>,
     pub(super) arena: Arena,
     pub(super) extras: Extras,
-    pub(super) limits: ArcSwap<Vec<Option<Arc<Entry>>>>,
-    changing: Mutex<u64>,
+    pub(super) limits: ArcSwap<LimitList>,
+    changing: Mutex<LimitNumbers>,
     permits: AtomicU64,
     /// What decides whether a key's consumption can be given back.
     pub(super) counters: KeyCounts,
@@ -147,10 +148,6 @@ impl LimitHandle {
     pub(crate) fn entry(&self) -> &Entry {
         &self.0
     }
-
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
 }
 
 impl std::fmt::Debug for LimitHandle {
@@ -158,8 +155,6 @@ impl std::fmt::Debug for LimitHandle {
         f.debug_struct("LimitHandle").field("store", &self.0.store()).field("tag", &self.0.tag).finish()
     }
 }
-
-const MOST_LIMITS: usize = NOBODY as usize - 1;
 
 impl MemoryStore {
     /// A store for a million keys on the machine's clock.
@@ -185,7 +180,7 @@ impl MemoryStore {
 
 impl<C> std::fmt::Debug for MemoryStore<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let limits = self.limits.load().iter().flatten().count();
+        let limits = self.limits.load().iter().count();
         f.debug_struct("MemoryStore")
             .field("limits", &limits)
             .field("when_full", &self.when_full)
@@ -205,8 +200,8 @@ impl<C: Clock> MemoryStore<C> {
             shared: Arc::new(Tables::new(bounds.max_keys)),
             arena: Arena::new(),
             extras: Extras::default(),
-            limits: ArcSwap::from_pointee(vec![None]),
-            changing: Mutex::new(0),
+            limits: ArcSwap::default(),
+            changing: Mutex::default(),
             permits: AtomicU64::new(first_permit()),
             counters: KeyCounts::default(),
             queues: WaitQueues::default(),
@@ -234,21 +229,35 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     fn add_to(&self, limit: &Limit, tables: Arc<Tables>) -> Result<LimitHandle, StoreError> {
-        let mut serial = self.changing();
-        let mut limits = Vec::clone(&self.limits.load());
-        let free = limits.iter().skip(1).position(Option::is_none).map(|place| place + 1);
-        let place = free.unwrap_or(limits.len());
-        if place > MOST_LIMITS {
-            return Err(StoreError::TooManyLimits { max: MOST_LIMITS });
+        let mut added = self.add_each([(limit, tables)])?;
+        added.pop().ok_or(StoreError::UnknownLimit)
+    }
+
+    /// Adds limits, all or none, in time linear in their number.
+    pub(super) fn add_each<'l>(
+        &self,
+        limits: impl IntoIterator<Item = (&'l Limit, Arc<Tables>), IntoIter: ExactSizeIterator>,
+    ) -> Result<Vec<LimitHandle>, StoreError> {
+        let limits = limits.into_iter();
+        let mut numbers = self.changing();
+        if !numbers.has_room_for(limits.len()) {
+            return Err(StoreError::TooManyLimits { max: LimitNumbers::MOST });
         }
-        *serial += 1;
-        let entry = Arc::new(Entry::new(self.id, place as u16, *serial, self.clock.now(), limit, tables));
-        if place == limits.len() {
-            limits.push(None);
+        let (mut list, now) = (LimitList::clone(&self.limits.load()), self.clock.now());
+        let mut added = Vec::with_capacity(limits.len());
+        for (limit, tables) in limits {
+            let (tag, serial) = numbers.next();
+            let entry = Arc::new(Entry::new(self.id, tag, serial, now, limit, tables));
+            list.set(tag, Some(Arc::clone(&entry)));
+            added.push(LimitHandle(entry));
         }
-        limits[place] = Some(Arc::clone(&entry));
-        self.limits.store(Arc::new(limits));
-        Ok(LimitHandle(entry))
+        self.limits.store(Arc::new(list));
+        Ok(added)
+    }
+
+    /// The tables of a limit with room for so many keys of its own, or of those without.
+    pub(super) fn tables_for(&self, max_keys: Option<u32>) -> Arc<Tables> {
+        max_keys.map_or_else(|| Arc::clone(&self.shared), |max| Arc::new(Tables::new(max as usize)))
     }
 
     /// How many live keys were evicted to make room.
@@ -273,22 +282,19 @@ impl<C: Clock> MemoryStore<C> {
     /// another needs it.
     #[must_use]
     pub fn keys(&self) -> usize {
-        self.tables().iter().map(|tables| tables.taken()).sum()
+        self.sum_over_tables(Tables::taken)
     }
 
     /// Memory that the tables may come to, logs and permits apart.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        self.tables().iter().map(|tables| tables.bytes()).sum::<usize>() + self.cells.bytes()
+        self.sum_over_tables(Tables::bytes) + self.cells.bytes()
     }
 
-    fn tables(&self) -> Vec<Arc<Tables>> {
-        let mut tables: Vec<Arc<Tables>> =
-            self.limits.load().iter().flatten().map(|entry| Arc::clone(&entry.tables)).collect();
-        tables.push(Arc::clone(&self.shared));
-        tables.sort_by_key(|tables| Arc::as_ptr(tables).addr());
-        tables.dedup_by_key(|tables| Arc::as_ptr(tables).addr());
-        tables
+    fn sum_over_tables(&self, of: fn(&Tables) -> usize) -> usize {
+        let limits = self.limits.load();
+        let own = limits.iter().filter(|entry| !Arc::ptr_eq(&entry.tables, &self.shared));
+        own.map(|entry| of(&entry.tables)).sum::<usize>() + of(&self.shared)
     }
 
     #[inline(always)]
@@ -314,7 +320,7 @@ impl<C: Clock> MemoryStore<C> {
         PermitId::numbered(self.permits.fetch_add(1, Relaxed))
     }
 
-    pub(super) fn changing(&self) -> MutexGuard<'_, u64> {
+    pub(super) fn changing(&self) -> MutexGuard<'_, LimitNumbers> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

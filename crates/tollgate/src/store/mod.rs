@@ -9,6 +9,7 @@ mod gate;
 mod key_counts;
 mod key_ops;
 mod landlord;
+mod limit_list;
 mod memory;
 mod seam;
 mod set;
@@ -17,8 +18,8 @@ mod store_limiter;
 mod table;
 mod word_set;
 
-pub(crate) use table::Print;
+pub(crate) use table::{Print, Tag, tag_of};
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
-pub use seam::{Answer, Enter, Entered, Held, Store};
+pub use seam::{Answer, Enter, Entered, Held, NewLimit, Store};
 pub use store_limiter::{LimiterWait, StoreLimiter};

@@ -14,6 +14,7 @@ use crate::{
     wait::{Permit, Refused, Wait, WaitError},
 };
 use std::{
+    borrow::Cow,
     fmt,
     future::Future,
     pin::Pin,
@@ -34,14 +35,31 @@ pub trait Store: Send + Sync {
     /// Where the store has no room for it, or cannot keep its numbers.
     fn add_named(&self, name: &str, limit: Limit) -> Result<Self::Limit, StoreError>;
 
-    /// As [`add_named`](Self::add_named), with room for so many keys of its own, where the store keeps keys in memory: a flood
-    /// on it then evicts nobody else.
+    /// Adds limits as [`add_named`](Self::add_named) does, all or none, in time linear in their number.
     ///
     /// # Errors
-    /// As [`add_named`](Self::add_named).
-    fn add_with_room(&self, name: &str, limit: Limit, max_keys: u32) -> Result<Self::Limit, StoreError> {
-        let _ = max_keys;
-        self.add_named(name, limit)
+    /// As [`add_named`](Self::add_named), with the place of the limit that could not be added.
+    fn add_all(&self, limits: &[NewLimit<'_>]) -> Result<Vec<Self::Limit>, (usize, StoreError)> {
+        let mut added = Vec::with_capacity(limits.len());
+        for (place, new) in limits.iter().enumerate() {
+            match self.add_named(&new.name, Limit::clone(&new.limit)) {
+                Ok(limit) => added.push(limit),
+                Err(error) => {
+                    self.remove_all(&added);
+                    return Err((place, error));
+                }
+            }
+        }
+        Ok(added)
+    }
+
+    /// Whether the store can keep a limit of these numbers.
+    ///
+    /// # Errors
+    /// Where it cannot, as [`add_named`](Self::add_named).
+    fn can_keep(&self, limit: &Limit) -> Result<(), StoreError> {
+        let _ = limit;
+        Ok(())
     }
 
     /// Whether a limit's room is the store's to give, and a limit with other room another limit.
@@ -51,6 +69,11 @@ pub trait Store: Send + Sync {
 
     /// Forgets a limit that nobody charges any more. A shared store lets its keys expire instead.
     fn remove_limit(&self, limit: &Self::Limit);
+
+    /// Forgets limits as [`remove_limit`](Self::remove_limit) does, in time linear in their number.
+    fn remove_all(&self, limits: &[Self::Limit]) {
+        limits.iter().for_each(|limit| self.remove_limit(limit));
+    }
 
     /// The same limit, decided in this way while a shared store does not answer. One in memory always answers.
     fn when_failing(&self, limit: &Self::Limit, on_failure: OnFailure) -> Self::Limit {
@@ -69,6 +92,18 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Where the store does not know the limit, or cannot keep the numbers.
     fn change_limit(&self, limit: &Self::Limit, to: Limit) -> Result<(), StoreError>;
+
+    /// Changes limits as [`change_limit`](Self::change_limit) does, in time linear in their number.
+    ///
+    /// # Errors
+    /// As [`change_limit`](Self::change_limit), with the place of the limit that could not be changed; those before it may have
+    /// been.
+    fn change_all(&self, changes: &[(Self::Limit, Limit)]) -> Result<(), (usize, StoreError)> {
+        let change = |(place, (limit, to)): (usize, &(Self::Limit, Limit))| {
+            self.change_limit(limit, to.clone()).map_err(|error| (place, error))
+        };
+        changes.iter().enumerate().try_for_each(change)
+    }
 
     /// Decides a set of charges: all are charged, or none is.
     fn check(&self, charges: &[Charge<'_, Self::Limit>]) -> impl Answer<SetStatus>;
@@ -100,6 +135,17 @@ pub trait Store: Send + Sync {
 
     /// Lets `permit` hold its slots for another `max_hold` from now. Whether it still held all of them.
     fn renew(&self, charges: &[Charge<'_, Self::Limit>], permit: PermitId) -> impl Answer<bool>;
+}
+
+/// A limit to be added to a store.
+#[derive(Clone, Debug)]
+pub struct NewLimit<'a> {
+    /// Its name, which means the same limit to everybody who shares the store.
+    pub name: Cow<'a, str>,
+    /// Its numbers.
+    pub limit: Cow<'a, Limit>,
+    /// Room for so many keys of its own, where the store keeps keys in memory: a flood on it then evicts nobody else.
+    pub max_keys: Option<u32>,
 }
 
 /// A store at which one can wait for a turn, and hold slots.
@@ -223,8 +269,9 @@ impl<C: Clock + Send + Sync> Store for MemoryStore<C> {
         self.add(limit)
     }
 
-    fn add_with_room(&self, _: &str, limit: Limit, max_keys: u32) -> Result<LimitHandle, StoreError> {
-        self.add_bounded(limit, max_keys as usize)
+    fn add_all(&self, limits: &[NewLimit<'_>]) -> Result<Vec<LimitHandle>, (usize, StoreError)> {
+        let limits = limits.iter().map(|new| (&*new.limit, self.tables_for(new.max_keys)));
+        self.add_each(limits).map_err(|error| (0, error))
     }
 
     fn gives_room(&self) -> bool {
@@ -236,8 +283,16 @@ impl<C: Clock + Send + Sync> Store for MemoryStore<C> {
         let _ = self.remove(limit);
     }
 
+    fn remove_all(&self, limits: &[LimitHandle]) {
+        let _ = self.remove_each(limits);
+    }
+
     fn change_limit(&self, limit: &LimitHandle, to: Limit) -> Result<(), StoreError> {
         self.change(limit, to)
+    }
+
+    fn change_all(&self, changes: &[(LimitHandle, Limit)]) -> Result<(), (usize, StoreError)> {
+        self.change_limits(changes)
     }
 
     async fn check(&self, charges: &[Charge<'_>]) -> Result<SetStatus, StoreError> {

@@ -1,7 +1,7 @@
 //! A bounded table of slots, each a fingerprint and a state, in memory that is had once and never moves.
 //!
 //! ```text
-//! bucket: 128 bytes, two cache lines      slot: fingerprint (48 bits) and tag (16) | word 0 and its lock | word 1
+//! bucket: 128 bytes, two cache lines      slot: fingerprint (44 bits) and tag (20) | word 0 and its lock | word 1
 //!   [slot][slot]...                       8 slots of two words (STRIDE 2), or 5 of three (STRIDE 3)
 //! ```
 //!
@@ -14,8 +14,8 @@
 //! its first bucket's first slot, so that two threads cannot enter it twice. Locks are waited for in address order or
 //! while holding none; a slot to be taken over is only ever tried.
 //!
-//! **Two keys in one slot.** A key is taken for another if 48 bits of fingerprint agree and a bucket is shared: for a
-//! million keys one new key in 10^13 meets such a twin.
+//! **Two keys in one slot.** A key is taken for another if 44 bits of fingerprint agree and a bucket is shared: for a
+//! million keys two new keys in 10^12 meet such a twin.
 
 use crate::sync::{AtomicU64, Ordering, Word};
 
@@ -28,6 +28,12 @@ const BUSY: u64 = 1_000_000;
 const BUCKET_WORDS: usize = 16;
 type Bucket = [AtomicU64; BUCKET_WORDS];
 const CACHE_LINE_PAIR: usize = 128;
+/// How much of a slot's first word is the tag: room for a million limits.
+const TAG_BITS: u32 = 20;
+const TAG: u64 = (1 << TAG_BITS) - 1;
+
+/// The number of a limit in its store.
+pub(crate) type Tag = u32;
 
 pub(crate) struct Table<const STRIDE: usize> {
     words: Box<[AtomicU64]>,
@@ -76,7 +82,7 @@ pub(crate) enum NoEntry {
 /// What a table asks of whoever owns the states in it.
 pub(crate) trait Landlord {
     /// What may be done with the slot of a key under `tag`.
-    fn life(&self, tag: u16, words: [u64; 2]) -> Life;
+    fn life(&self, tag: Tag, words: [u64; 2]) -> Life;
     /// Whether live keys may be evicted.
     fn evicts(&self) -> bool;
     /// The numbers that the entering key was looked up under still hold.
@@ -86,8 +92,8 @@ pub(crate) trait Landlord {
 }
 
 impl Print {
-    pub(crate) fn new(hash: [u64; 2], tag: u16) -> Self {
-        Self { meta: hash[1] & !0xffff | u64::from(tag), hash }
+    pub(crate) fn new(hash: [u64; 2], tag: Tag) -> Self {
+        Self { meta: hash[1] & !TAG | u64::from(tag), hash }
     }
 
     /// Fingerprint and tag: what names the key in its slot.
@@ -281,7 +287,7 @@ impl<'t, const STRIDE: usize> Entering<'t, '_, STRIDE> {
     fn life(&self, slot: Slot<'t>, words: [u64; 2]) -> Life {
         match slot.meta() {
             0 => Life::Idle,
-            meta => self.landlord.life(meta as u16, words),
+            meta => self.landlord.life(tag_of(meta), words),
         }
     }
 
@@ -336,6 +342,11 @@ impl<'a> Slot<'a> {
         self.meta.load(Ordering::Acquire)
     }
 
+    /// Which limit the slot belongs to.
+    pub(crate) fn tag(&self) -> Tag {
+        tag_of(self.meta())
+    }
+
     /// Whether the slot is still the key's. Certain only under the lock, or for an answer that writes nothing.
     #[inline]
     pub(crate) fn is_of(&self, print: &Print) -> bool {
@@ -360,7 +371,7 @@ impl<'a> Slot<'a> {
 
     /// Leaves the slot to nobody, under the lock: the fingerprint stays (a slot is never emptied), the tag goes.
     pub(crate) fn disown(&self) {
-        self.meta.store(self.meta() & !0xffff | u64::from(NOBODY), Ordering::Release);
+        self.meta.store(self.meta() & !TAG | u64::from(NOBODY), Ordering::Release);
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -369,7 +380,18 @@ impl<'a> Slot<'a> {
 }
 
 /// The tag of slots that belong to no limit.
-pub(crate) const NOBODY: u16 = u16::MAX;
+pub(crate) const NOBODY: Tag = TAG as Tag;
+
+/// Which limit a slot with this first word belongs to.
+#[inline]
+pub(crate) const fn tag_of(meta: u64) -> Tag {
+    (meta & TAG) as Tag
+}
+
+/// The rest of it: what tells the limit's keys apart.
+pub(crate) const fn fingerprint_of(meta: u64) -> u64 {
+    meta >> TAG_BITS
+}
 
 /// Zeroed memory, of which the system hands out pages as they are touched.
 #[cfg(not(loom))]

@@ -3,7 +3,7 @@
 use super::queues::QueueId;
 use crate::{
     few::Few,
-    store::{LimitHandle, Print},
+    store::{LimitHandle, Print, Tag, tag_of},
 };
 
 /// Charges to be made together.
@@ -134,9 +134,12 @@ impl Toll {
 }
 
 impl Bucket {
-    /// Whether it is one of a limit's.
-    pub(crate) fn is_of(&self, limit: &LimitHandle) -> bool {
-        matches!(self, Self::Of(of, _) if of.is(limit))
+    /// The tag of the limit that it is one of; none for a limiter's only bucket.
+    pub(crate) fn tag(&self) -> Option<Tag> {
+        match self {
+            Self::Only => None,
+            Self::Of(_, print) => Some(tag_of(print.meta())),
+        }
     }
 
     /// Names the bucket's queue.

@@ -18,6 +18,7 @@ mod guava;
 mod held;
 mod limits;
 mod lines;
+mod many_limits;
 mod paced;
 mod permits;
 mod pitfalls;
