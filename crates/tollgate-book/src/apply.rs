@@ -4,7 +4,7 @@
 //! the difference.
 
 use crate::{Book, BookError, Change, Changed, Kind, Piece, PieceId, Stale};
-use tollgate_rules::pieces::{SwitchError, WhichSwitch, switch_text};
+use tollgate_rules::pieces::{SwitchError, WhichSwitch, is_on, switch_text};
 
 /// A book with changes made, and what the audit is told.
 #[derive(Clone, Debug)]
@@ -334,10 +334,4 @@ fn unturned(error: SwitchError) -> BookError {
         SwitchError::Unknown(why) => BookError::Missing(why),
         error => BookError::Refused(error.to_string()),
     }
-}
-
-/// The global switch of a text, as far as it can be read.
-pub(crate) fn is_on(text: &str) -> Option<bool> {
-    // Turning it off changes nothing exactly where it is off already.
-    switch_text(text, WhichSwitch::Global, false).ok().map(|off| off != text)
 }

@@ -7,7 +7,7 @@
 use crate::{
     Asking, Book, BookError, Change, Changed, Entry, Judge, Keeper, Kind, NodeSeen, Piece, PieceId, Source,
     SourceKind, Stale,
-    apply::{Versions, apply, is_on},
+    apply::{Versions, apply},
     now_ms,
     remembered::{Remembered, plain},
 };
@@ -22,6 +22,7 @@ use std::{
     },
     time::UNIX_EPOCH,
 };
+use tollgate_rules::pieces::is_on;
 
 /// Keeps a book in a file.
 pub struct FileKeeper {
@@ -49,29 +50,48 @@ impl FileKeeper {
     }
 
     fn book(&self, written: &Written) -> Result<Book, BookError> {
-        let name = self.path.display().to_string();
+        let mut book = self.document(self.text()?);
+        let written = written.last.iter();
+        for piece in &mut book.pieces {
+            piece.changed = match written.clone().find(|(version, _)| *version == piece.version) {
+                Some((_, changed)) => changed.clone(),
+                None => Changed { at_ms: modified(&self.path), by: String::new() },
+            };
+        }
+        Ok(book)
+    }
+
+    fn text(&self) -> Result<String, BookError> {
+        let name = self.path.display();
         let unread = |error: io::Error| BookError::Unreachable(format!("cannot read {name}: {error}"));
-        let text = fs::read_to_string(&self.path).map_err(unread)?;
-        let version = version_of(&text);
-        let changed = match &written.last {
-            Some((last, changed)) if *last == version => changed.clone(),
-            _ => Changed { at_ms: modified(&self.path), by: String::new() },
+        fs::read_to_string(&self.path).map_err(unread)
+    }
+
+    /// The book that the file is with this text; whose work it is is not known.
+    #[must_use]
+    pub fn document(&self, text: String) -> Book {
+        let piece = Piece {
+            id: PieceId(1),
+            kind: Kind::File,
+            route: None,
+            name: self.path.display().to_string(),
+            enabled: true,
+            version: version_of(&text),
+            changed: Changed::default(),
+            text,
         };
-        Ok(Book {
-            revision: format!("{version:x}"),
-            enabled: is_on(&text).unwrap_or(true),
-            pieces: vec![Piece {
-                id: PieceId(1),
-                kind: Kind::File,
-                route: None,
-                name,
-                text,
-                enabled: true,
-                version,
-                changed,
-            }],
+        Book {
+            revision: Self::revision_of(&piece.text),
+            enabled: is_on(&piece.text).unwrap_or(true),
+            pieces: vec![piece],
             ..Book::default()
-        })
+        }
+    }
+
+    /// The revision of the book that a file with this text is.
+    #[must_use]
+    pub fn revision_of(text: &str) -> String {
+        format!("{:x}", version_of(text))
     }
 
     fn changed(&self, changes: &[Change], by: &str, judge: Judge<'_>) -> Result<Book, BookError> {
@@ -112,6 +132,10 @@ impl Keeper for FileKeeper {
 
     fn read(&self) -> Asking<'_, Book> {
         Box::pin(async { self.book(&self.written()) })
+    }
+
+    fn revision(&self) -> Asking<'_, String> {
+        Box::pin(async { Ok(Self::revision_of(&self.text()?)) })
     }
 
     fn change<'a>(&'a self, changes: &'a [Change], by: &'a str, judge: Judge<'a>) -> Asking<'a, Book> {

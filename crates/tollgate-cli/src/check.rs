@@ -9,8 +9,8 @@ use tollgate_rules::model::RuleTable;
 pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     let file = file::load_whole(&args.file)?.rules;
     let name = file::name_of(&args.file);
-    // Nobody is asked there yet; the address alone may be wrong.
-    crate::serve::store_of(&file.store).with_context(|| name.clone())?;
+    // As `serve` does it, so that both agree on what fits. A server is not asked: the address alone may be wrong.
+    crate::serve::try_rules(file.clone()).with_context(|| name.clone())?;
     if let Some(from) = &file.rules_from {
         let source = tollgate_book::keeper_of(from)?.source().name;
         println!(

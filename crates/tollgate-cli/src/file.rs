@@ -1,11 +1,8 @@
 //! Rule files, as the commands read them.
 
-use crate::domains;
+use crate::domains::DomainFiles;
 use anyhow::{Context, Result, anyhow, bail};
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::Path};
 use tollgate_net::Contents;
 use tollgate_rules::{
     Mistakes, RuleFile,
@@ -17,9 +14,7 @@ use tollgate_rules::{
 pub(crate) struct Loaded {
     pub(crate) rules: RuleFile,
     pub(crate) text: String,
-    /// The patterns of its domains' files, and what those held.
-    pub(crate) patterns: Vec<PathBuf>,
-    pub(crate) domains: Vec<Contents>,
+    pub(crate) domains: DomainFiles,
 }
 
 /// Reads a rule file; `-` is standard input. Its mistakes go to standard error, one a line, as editors can jump to them.
@@ -43,14 +38,13 @@ pub(crate) fn load_whole(path: &Path) -> Result<Loaded> {
         let count = bad.mistakes().iter().count();
         anyhow!("{name} has {count} mistake{}", if count == 1 { "" } else { "s" })
     })?;
-    let patterns = domains::patterns(path, &rules);
-    let domains = domains::read(&patterns);
-    let rules = domains::put_in(rules, &patterns, &domains).map_err(|wrong| {
+    let domains = DomainFiles::read(path, &rules);
+    let rules = domains.put_in(rules).map_err(|wrong| {
         eprintln!("{wrong}");
         let count = wrong.lines().count();
         anyhow!("the domains of {name} have {count} mistake{}", if count == 1 { "" } else { "s" })
     })?;
-    Ok(Loaded { rules, text, patterns, domains })
+    Ok(Loaded { rules, text, domains })
 }
 
 /// What a file is called where people are told about it.
@@ -73,6 +67,9 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
         bytes
     } else if path.is_dir() {
         bail!("{name} is a directory; name the rule file in it");
+    } else if path.is_file() {
+        // As much as a reload reads, and no more.
+        Contents::read(path).bytes()?.to_vec()
     } else {
         fs::read(path).with_context(cannot)?
     };

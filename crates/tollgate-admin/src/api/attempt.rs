@@ -19,7 +19,6 @@ use std::{
     sync::Arc,
     task::{Context, Poll, Waker},
 };
-use tokio::task;
 use tollgate::{Bounds, Limit, ManualClock, MemoryStore, Time};
 use tollgate_book::BookError;
 use tollgate_rules::{
@@ -35,24 +34,24 @@ pub(super) async fn attempt(
     State(api): State<Api>,
     Said(changes): Said<Changes>,
 ) -> Result<Json<Value>, Problem> {
-    let draft = book::draft(&api, &changes.checked()?).await?;
-    let draft = draft.map_err(|mistakes| book::refused(BookError::Wrong(mistakes)))?;
-    let mut now = None;
-    api.program.in_force(&mut |program, _| now = Some(program.file().clone()));
-    let now =
-        now.ok_or_else(|| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no rules are in force yet"))?;
-    let sample = api.recorder.sample();
+    let changes = changes.checked()?;
     // Thousands of rulings are milliseconds of work, and one at a time is enough of it.
     let one = Arc::clone(&api.working).acquire_owned().await;
-    let told = task::spawn_blocking(move || {
+    book::aside(async move {
         // Held by the work itself: whoever hangs up does not make room for more of it.
         let _one = one;
-        compare(now, draft, &sample)
+        let draft = book::draft(&api, &changes).await?;
+        let draft = draft.map_err(|mistakes| book::refused(BookError::Wrong(mistakes)))?;
+        let mut now = None;
+        api.program.in_force(&mut |program, _| now = Some(program.file().clone()));
+        let now =
+            now.ok_or_else(|| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no rules are in force yet"))?;
+        let compared = compare(now, draft, &api.recorder.sample());
+        compared.map(Json).ok_or_else(|| {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the rules have a limit that memory cannot keep")
+        })
     })
-    .await;
-    told.ok().flatten().map(Json).ok_or_else(|| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the rules have a limit that memory cannot keep")
-    })
+    .await
 }
 
 /// What became of a request.

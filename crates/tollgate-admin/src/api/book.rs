@@ -1,7 +1,7 @@
 //! `/v1/book`, `/v1/changes`, `/v1/switch`, `/v1/audit`: the rules as they are kept, and their changes.
 //!
 //! A change is judged before it is written, and in force on this node before it is answered. Changes here come one after the
-//! other, so that what is answered is what is in force.
+//! other, so that what is answered is what is in force. All of it runs beside the thread that answers requests.
 
 use super::{
     Api,
@@ -14,8 +14,7 @@ use axum::{Extension, Json, extract::State};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use tokio::task;
+use tokio::{runtime::Handle, task};
 use tollgate_book::{Book, BookError, Change, Versions, Wrong, applied};
 use tollgate_rules::RuleFile;
 
@@ -43,8 +42,7 @@ pub(super) async fn book(
     asked: Asked,
 ) -> Result<Json<Value>, Problem> {
     asked.only(&[])?;
-    let book = api.program.keeper().read().await.map_err(refused)?;
-    told(&api, &who, book).await.map(Json)
+    aside(async move { Ok(shown(&api, &who, api.program.keeper().read().await.map_err(refused)?)) }).await
 }
 
 pub(super) async fn change(
@@ -52,19 +50,17 @@ pub(super) async fn change(
     Extension(who): Extension<Who>,
     Said(changes): Said<Changes>,
 ) -> Result<Json<Value>, Problem> {
-    let book = publish(&api, &who, &changes.checked()?).await?;
-    told(&api, &who, book).await.map(Json)
+    let changes = changes.checked()?;
+    aside(async move { Ok(shown(&api, &who, publish(&api, &who, &changes).await?)) }).await
 }
 
 pub(super) async fn check(
     State(api): State<Api>,
     Said(changes): Said<Changes>,
 ) -> Result<Json<Value>, Problem> {
-    let mistakes = match draft(&api, &changes.checked()?).await? {
-        Ok(_) => Vec::new(),
-        Err(mistakes) => mistakes,
-    };
-    Ok(Json(json!({ "mistakes": mistakes })))
+    let changes = changes.checked()?;
+    let judged = aside(async move { draft(&api, &changes).await }).await?;
+    Ok(Json(json!({ "mistakes": judged.err().unwrap_or_default() })))
 }
 
 #[derive(Deserialize)]
@@ -87,8 +83,7 @@ pub(super) async fn switch(
     Extension(who): Extension<Who>,
     Said(Switch { enabled }): Said<Switch>,
 ) -> Result<Json<Value>, Problem> {
-    publish(&api, &who, &[Change::Switch { enabled }]).await?;
-    Ok(Json(json!({ "enabled": enabled })))
+    turn(api, who, Change::Switch { enabled }, enabled).await
 }
 
 pub(super) async fn switch_rule(
@@ -96,7 +91,11 @@ pub(super) async fn switch_rule(
     Extension(who): Extension<Who>,
     Said(SwitchRule { route, rule, enabled }): Said<SwitchRule>,
 ) -> Result<Json<Value>, Problem> {
-    publish(&api, &who, &[Change::SwitchRule { route, rule, enabled }]).await?;
+    turn(api, who, Change::SwitchRule { route, rule, enabled }, enabled).await
+}
+
+async fn turn(api: Api, who: Who, change: Change, enabled: bool) -> Result<Json<Value>, Problem> {
+    aside(async move { publish(&api, &who, &[change]).await }).await?;
     Ok(Json(json!({ "enabled": enabled })))
 }
 
@@ -111,18 +110,18 @@ pub(super) async fn audit(
     if !(1..=500).contains(&n) {
         return Err(Problem::asked_wrong("n must be a number from 1 to 500"));
     }
-    let mut entries = api.program.keeper().history(before, n).await.map_err(refused)?;
-    let cover = Cover::of(&api, who.role);
-    let entries = aside(move || {
+    aside(async move {
+        let mut entries = api.program.keeper().history(before, n).await.map_err(refused)?;
+        let cover = Cover::of(&api, who.role);
         // Switches and places are told in our own words.
         let texts =
             entries.iter_mut().filter(|entry| !["switch", "enable", "move"].contains(&&*entry.action));
         for text in texts.flat_map(|entry| [&mut entry.before, &mut entry.after]).flatten() {
             *text = cover.over(text);
         }
-        entries
-    });
-    Ok(Json(json!({ "entries": entries.await? })))
+        Ok(Json(json!({ "entries": entries })))
+    })
+    .await
 }
 
 /// Writes changes down, and puts them in force here.
@@ -148,29 +147,29 @@ async fn publish(api: &Api, who: &Who, changes: &[Change]) -> Result<Book, Probl
 pub(super) async fn draft(api: &Api, changes: &[Change]) -> Result<Result<RuleFile, Vec<Wrong>>, Problem> {
     let book = api.program.keeper().read().await.map_err(refused)?;
     match applied(&book, changes, Versions::Waived) {
-        Ok(draft) => {
-            let program = Arc::clone(&api.program);
-            aside(move || program.judge(&draft)).await
-        }
+        Ok(draft) => Ok(api.program.judge(&draft)),
         Err(BookError::Wrong(mistakes)) => Ok(Err(mistakes)),
         Err(why) => Err(refused(why)),
     }
 }
 
-async fn told(api: &Api, who: &Who, mut book: Book) -> Result<Value, Problem> {
+fn shown(api: &Api, who: &Who, mut book: Book) -> Json<Value> {
     let cover = Cover::of(api, who.role);
-    let book = aside(move || {
-        book.pieces.iter_mut().for_each(|piece| piece.text = cover.over(&piece.text));
-        book
-    });
-    let (book, source) = (book.await?, api.program.keeper().source());
-    Ok(json!({ "revision": book.revision, "enabled": book.enabled, "source": source, "pieces": book.pieces }))
+    book.pieces.iter_mut().for_each(|piece| piece.text = cover.over(&piece.text));
+    let source = api.program.keeper().source();
+    Json(
+        json!({ "revision": book.revision, "enabled": book.enabled, "source": source, "pieces": book.pieces }),
+    )
 }
 
-/// Thousands of rules take a while, at every key somebody presses: whoever watches meanwhile does not wait for it.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-    let done = task::spawn_blocking(work).await;
-    done.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the rules could not be read"))
+/// Runs what reads, compiles or writes rules on a thread that may block: many rules take a while, at every key somebody
+/// presses, and no other request waits for that. It goes on when the client is gone, so that a change is never half made.
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    let runtime = Handle::current();
+    let done = task::spawn_blocking(move || runtime.block_on(work)).await;
+    done.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the rules could not be read"))?
 }
 
 /// What a keeper says no with.

@@ -1,6 +1,6 @@
 //! `/v1/rules`: the rules in force, as they were understood.
 
-use super::{Api, asked::Asked, problem::Problem, summary};
+use super::{Api, asked::Asked, book::aside, problem::Problem, summary};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use tollgate_rules::{
@@ -10,9 +10,12 @@ use tollgate_rules::{
 
 pub(super) async fn rules(State(api): State<Api>, asked: Asked) -> Result<Json<Value>, Problem> {
     asked.only(&[])?;
-    let mut told = Value::Null;
-    api.program.in_force(&mut |program, revision| told = tell(program, revision));
-    Ok(Json(told))
+    aside(async move {
+        let mut told = Value::Null;
+        api.program.in_force(&mut |program, revision| told = tell(program, revision));
+        Ok(Json(told))
+    })
+    .await
 }
 
 fn tell(program: &Program, revision: &str) -> Value {

@@ -17,6 +17,7 @@ mod view;
 
 use crate::{
     args::DemoArgs,
+    domains::DomainFiles,
     file,
     serve::{Metrics, Opened, Options, Watched},
 };
@@ -67,8 +68,8 @@ async fn demo(args: &DemoArgs) -> Result<()> {
     let admin = Place::choose(args.admin, rules::ADMIN)?;
     let text = rules::text(gateway.address, admin.address, upstream.address());
     let rules = RulesOnDisk::write(&text)?;
-    let (patterns, domains) = (Vec::new(), Vec::new());
-    let watched = Watched { path: rules.path().to_owned(), text: text.clone(), patterns, domains };
+    let watched =
+        Watched { path: rules.path().to_owned(), text: text.clone(), domains: DomainFiles::default() };
     let options = Options {
         watched: Some(watched),
         book: None,

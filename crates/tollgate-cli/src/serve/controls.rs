@@ -1,6 +1,6 @@
 //! What the admin API asks of the program: everything that is open, every key of every limit, and the rules as they are kept.
 
-use super::{opened::Gauges, reload::Followers, state::Tell};
+use super::{opened::Gauges, pipeline::RulePipeline, state::Tell};
 use std::{fs, net::SocketAddr, sync::Arc, time::SystemTime};
 use tollgate::{Decision, Enter, Key, Store, StoreError};
 use tollgate_admin::{
@@ -11,7 +11,7 @@ use tollgate_rules::{Program, RuleFile, decision::KeyControl, nearest};
 
 /// The program, as the admin API has it.
 pub(super) struct Controls<S: Enter> {
-    pub(super) followers: Arc<Followers<S>>,
+    pub(super) pipeline: Arc<RulePipeline<S>>,
     pub(super) keeper: Arc<dyn Keeper>,
     pub(super) node: Node,
     pub(super) addresses: Vec<(&'static str, SocketAddr)>,
@@ -37,7 +37,7 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     }
 
     fn upstreams(&self) -> Vec<UpstreamState> {
-        let upstreams = self.followers.gateway.iter().flat_map(|gateway| gateway.upstreams());
+        let upstreams = self.pipeline.gateway.upstreams().into_iter();
         let state = |upstream: Arc<tollgate_gateway::Upstream>| UpstreamState {
             name: upstream.name().to_owned(),
             servers: upstream
@@ -53,13 +53,13 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     }
 
     fn in_force(&self, look: &mut dyn FnMut(&Program, &str)) {
-        let revision = self.followers.status.revision();
-        look(self.followers.decisions.rules().program(), &revision);
+        let revision = self.pipeline.status.revision();
+        look(self.pipeline.decisions.rules().program(), &revision);
     }
 
     fn key<'a>(&'a self, limit: &'a str, key: Key<'a>, act: KeyAct) -> Doing<'a, Result<Held, KeyError>> {
         Box::pin(async move {
-            let rules = self.followers.decisions.rules();
+            let rules = self.pipeline.decisions.rules();
             let control = rules.key_control(limit, key).ok_or_else(|| unknown(rules.program(), limit))?;
             done(&control, act).await.map_err(|error| KeyError::Store(error.to_string()))
         })
@@ -70,11 +70,11 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     }
 
     fn judge(&self, book: &Book) -> Result<RuleFile, Vec<Wrong>> {
-        self.followers.judge(book)
+        self.pipeline.judge(book)
     }
 
     fn take<'a>(&'a self, book: &'a Book) -> Doing<'a, Result<(), String>> {
-        Box::pin(async { self.followers.take_book(book) })
+        Box::pin(async { self.pipeline.publish_change(book) })
     }
 }
 

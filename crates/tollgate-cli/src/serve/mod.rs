@@ -4,19 +4,20 @@
 //! health checks, the admin listener, signals) runs on one small runtime.
 
 mod certificates;
+mod change_pubsub;
 mod controls;
 mod doors;
-mod following;
+mod file_watcher;
 mod holds;
 mod opened;
-mod published;
+mod pipeline;
 mod recorder;
-mod reload;
-mod source;
+mod rule_source;
+mod sql_poller;
 mod state;
-mod telling;
 
-pub(crate) use opened::{Opened, Options, Watched};
+pub(crate) use file_watcher::Watched;
+pub(crate) use opened::{Opened, Options};
 pub(crate) use recorder::Metrics;
 
 use crate::{
@@ -30,10 +31,10 @@ use std::{
     time::Duration,
 };
 use tokio::runtime::Builder;
-use tollgate::{Bounds, Cells, Enter, MemoryStore};
+use tollgate::{Bounds, Cells, Enter, MemoryStore, Store};
 use tollgate_net::{Drain, DrainTimes, Drained, ReloadRequests, reload_on_hangup, stop_on_signals};
 use tollgate_redis::{HealthState, OpenError, RedisStore};
-use tollgate_rules::{RuleFile, model::StoreSettings};
+use tollgate_rules::{DecisionService, RuleFile, model::StoreSettings};
 
 /// Serves until a signal says to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
@@ -49,17 +50,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     // is answered once they are.
     let reload = reload_on_hangup(&drain)?;
     stop_on_signals(&drain)?;
-    let mut loaded = file::load_whole(config)?;
-    crate::log::begin(loaded.rules.log);
+    let Loaded { rules: mut file, text, domains } = file::load_whole(config)?;
+    let watched = Watched { path: config.clone(), text, domains };
+    crate::log::begin(file.log);
     runtime.spawn(log_reloads(reload.clone()));
     let mut book = None;
-    if let Some(from) = loaded.rules.rules_from.clone() {
-        let (rules, source) = runtime.block_on(source::find(&loaded, &from, &drain, reload.clone()))?;
-        loaded.rules = rules;
-        book = Some(source);
+    if let Some(from) = file.rules_from.clone() {
+        let found = rule_source::find(&watched, &from, &drain, reload.clone());
+        let (rules, source) = runtime.block_on(found)?;
+        (file, book) = (rules, Some(source));
     }
-    let Loaded { rules: file, text, patterns, domains } = loaded;
-    let watched = Watched { path: config.clone(), text, patterns, domains };
     let options = Options {
         watched: Some(watched),
         book,
@@ -124,6 +124,19 @@ async fn serve<S: Enter + Cells + state::Tell + 'static>(
         print_line(&format!("stopped with {left} {connections} still open"));
     }
     Ok(())
+}
+
+/// Puts rules in force on a store of their own, as a start does, and forgets both: for a check of them.
+pub(crate) fn try_rules(file: RuleFile) -> Result<()> {
+    fn try_on<S: Store>(store: Arc<S>, file: RuleFile) -> Result<()> {
+        tollgate_gateway::Prepared::first(&file)?;
+        DecisionService::new(store, file)?;
+        Ok(())
+    }
+    match store_of(&file.store)? {
+        AnyStore::Memory(store) => try_on(store, file),
+        AnyStore::Redis(store) => try_on(store, file),
+    }
 }
 
 /// The stores there are.

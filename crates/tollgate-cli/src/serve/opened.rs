@@ -4,10 +4,11 @@ use super::{
     certificates,
     controls::{self, Controls},
     doors::{self, AcceptErrors, Doors, Opening},
-    following::{Following, node_name},
+    file_watcher::{self, Watched},
+    pipeline::RulePipeline,
     recorder::{Metrics, Recorders, Told},
-    reload::Followers,
-    source::BookSource,
+    rule_source::RuleDatabase,
+    sql_poller::{SqlPoller, node_name},
     state::{self, Status, Tell},
 };
 use crate::{log::Refusals, telemetry::Exporter};
@@ -17,7 +18,6 @@ use std::{
     io,
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
-    path::PathBuf,
     sync::{Arc, Mutex, atomic::Ordering::Relaxed},
 };
 use tokio::{runtime::Handle, sync::Notify, task::JoinHandle};
@@ -25,7 +25,7 @@ use tollgate::{Cells, Enter};
 use tollgate_admin::{Access, Admin, Line, Meters, Sketch, State, Traffic};
 use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared};
-use tollgate_net::{Contents, Drain, Listener, ReloadRequests, Watcher};
+use tollgate_net::{Drain, Listener, ReloadRequests};
 use tollgate_rules::{DecisionService, RuleFile, decision::Api, model};
 
 /// How a file is served.
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// The file to follow; none where the rules do not come from one.
     pub(crate) watched: Option<Watched>,
     /// The database to follow, where the rules come from one.
-    pub(crate) book: Option<BookSource>,
+    pub(crate) book: Option<RuleDatabase>,
     /// Workers of the gateway; as many as there are cores where `None`.
     pub(crate) workers: Option<NonZeroUsize>,
     /// Requests to read rules and certificates at once.
@@ -42,19 +42,10 @@ pub(crate) struct Options {
     pub(crate) metrics: Metrics,
 }
 
-/// The file to follow, and what it held when its rules were put in force.
-pub(crate) struct Watched {
-    pub(crate) path: PathBuf,
-    pub(crate) text: String,
-    /// The patterns of its domains' files, and what those held.
-    pub(crate) patterns: Vec<PathBuf>,
-    pub(crate) domains: Vec<Contents>,
-}
-
 /// Listeners that are open, and who looks after them.
 pub(crate) struct Opened<S: Enter> {
     #[cfg_attr(not(feature = "demo"), expect(dead_code, reason = "only the demo shows what they know"))]
-    followers: Arc<Followers<S>>,
+    pipeline: Arc<RulePipeline<S>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     doors: Doors,
     tasks: Vec<JoinHandle<()>>,
@@ -108,23 +99,24 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let mut accept_errors = doors.accept_errors();
         let (counted, waiting) = (Arc::clone(&connections), Arc::clone(&in_flight));
         meters.ask_listeners(move || asked(&counted), move || asked(&waiting));
+        let file_keeper = Arc::new(FileKeeper::new(path.clone()));
         let keeper: Arc<dyn Keeper> = match &options.book {
             Some(book) => Arc::clone(&book.keeper),
-            None => Arc::new(FileKeeper::new(path.clone())),
+            None => Arc::clone(&file_keeper) as _,
         };
         let own = match (&options.book, &options.watched) {
             (Some(_), Some(watched)) => Mutex::new(watched.text.clone()),
             _ => Mutex::default(),
         };
         let access = access(listen.admin.as_ref());
-        let followers = Arc::new(Followers {
+        let pipeline = Arc::new(RulePipeline {
             decisions,
-            gateway: Some(door),
+            gateway: door,
             recorders,
             access: access.clone(),
             home: path,
             own,
-            adopting: Mutex::default(),
+            publishing: Mutex::default(),
             look: Notify::new(),
             status: Arc::clone(&status),
         });
@@ -134,8 +126,8 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             let errors = socket.accept_errors();
             accept_errors.push(("admin", Box::new(move || errors.load(Relaxed))));
             let controls = Controls {
-                followers: Arc::clone(&followers),
-                keeper: Arc::clone(&keeper),
+                pipeline: Arc::clone(&pipeline),
+                keeper,
                 node: controls::node(socket.address()),
                 addresses: addresses.clone(),
                 connections,
@@ -152,15 +144,20 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         match (options.watched, options.book) {
             (Some(watched), Some(book)) => {
                 tasks.push(tokio::spawn(
-                    Following::new(Arc::clone(&followers), book, node).run(watched, reload),
+                    SqlPoller::new(Arc::clone(&pipeline), book, node).run(watched, reload),
                 ));
             }
             (Some(watched), None) => {
-                tasks.push(tokio::spawn(follow(watched, Arc::clone(&followers), keeper, reload)));
+                tasks.push(tokio::spawn(file_watcher::follow(
+                    watched,
+                    Arc::clone(&pipeline),
+                    file_keeper,
+                    reload,
+                )));
             }
             (None, _) => {}
         }
-        Ok(Self { followers, addresses, doors, tasks, exporter })
+        Ok(Self { pipeline, addresses, doors, tasks, exporter })
     }
 
     /// Waits until everything has ended, which it does when the drain is over.
@@ -184,7 +181,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
 impl<S: Enter + Cells + Tell + 'static> Opened<S> {
     /// The rules in force, in the file's order: the route of each, `*` for those of every route, and its name.
     pub(crate) fn rules(&self) -> Vec<(String, String)> {
-        let rules = self.followers.decisions.rules();
+        let rules = self.pipeline.decisions.rules();
         let program = rules.program();
         let named = |entry: &tollgate_rules::RuleEntry| {
             let route = entry.route.map_or("*", |route| program.route(route).name.as_str());
@@ -195,17 +192,17 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
 
     /// How the file is: which edition is in force, and why its last change is not, if it is not.
     pub(crate) fn rules_state(&self) -> tollgate_admin::RulesState {
-        self.followers.status.rules()
+        self.pipeline.status.rules()
     }
 
     /// What was counted.
     pub(crate) fn meters(&self) -> &Meters {
-        &self.followers.recorders.meters
+        &self.pipeline.recorders.meters
     }
 
     /// The busiest keys.
     pub(crate) fn sketch(&self) -> &Sketch {
-        &self.followers.recorders.sketch
+        &self.pipeline.recorders.sketch
     }
 }
 
@@ -268,34 +265,4 @@ pub(super) fn bind(name: &str, listener: &model::Listener) -> Result<Listener> {
             anyhow!("listen.{name}: {error}")
         }
     })
-}
-
-/// Takes every change of the file.
-async fn follow<S: Enter + Tell + 'static>(
-    mut watched: Watched,
-    followers: Arc<Followers<S>>,
-    keeper: Arc<dyn Keeper>,
-    reload: ReloadRequests,
-) {
-    // It may have changed while everything was opened, and may be half written now.
-    let read = Contents::new(watched.path.clone(), watched.text.clone());
-    let mut watcher = Watcher::knowing([read]).reload_on(reload);
-    watcher.follow(watched.patterns.clone(), &watched.domains);
-    loop {
-        if followers.status.rules().failure.is_none()
-            && let Ok(revision) = keeper.revision().await
-        {
-            followers.status.is_revision(&revision);
-        }
-        let told = tokio::select! {
-            told = watcher.changed() => told,
-            // Somebody has changed the file from here and put it in force. Should it be as it was before by the next look,
-            // that is a change too.
-            () = followers.look.notified() => {
-                watcher.forget();
-                continue;
-            }
-        };
-        followers.take(&mut watched, &mut watcher, &told);
-    }
 }

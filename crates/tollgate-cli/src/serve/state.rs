@@ -17,7 +17,7 @@ use tollgate_admin::{
 };
 use tollgate_net::{Drain, Phase};
 use tollgate_redis::{HealthState, RedisStore};
-use tollgate_rules::{DecisionService, Mistakes};
+use tollgate_rules::DecisionService;
 
 /// A store that tells how it is.
 pub(crate) trait Tell {
@@ -106,9 +106,9 @@ impl<S: Store> Status<S> {
         rules.failure.get_or_insert_with(|| failure.clone());
     }
 
-    /// Rules of a database were not taken.
-    pub(super) fn not_taken(&self, database: &str, why: &str, mistakes: Vec<RuleMistake>) {
-        let (at, file) = (SystemTime::now(), PathBuf::from(database));
+    /// Rules of this file or database were not put in force.
+    pub(super) fn rejected(&self, source: &str, why: &str, mistakes: Vec<RuleMistake>) {
+        let (at, file) = (SystemTime::now(), PathBuf::from(source));
         let failure = ReloadFailure { at, file, why: why.to_owned(), mistakes };
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).failure = Some(failure);
     }
@@ -120,20 +120,6 @@ impl<S: Store> Status<S> {
         rules.loaded = SystemTime::now();
         rules.failure = None;
         rules.generation
-    }
-
-    /// A file was not taken.
-    pub(super) fn not_reloaded(&self, why: &str, mistakes: Option<&Mistakes>) {
-        let mistakes = mistakes.into_iter().flatten().map(|mistake| RuleMistake {
-            line: mistake.line(),
-            column: mistake.column(),
-            path: mistake.path().to_owned(),
-            message: mistake.message().to_owned(),
-        });
-        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = rules.file.clone();
-        let mistakes = mistakes.collect();
-        rules.failure = Some(ReloadFailure { at: SystemTime::now(), file, why: why.to_owned(), mistakes });
     }
 }
 

@@ -14,6 +14,7 @@ mod explain;
 mod folder;
 mod hangup;
 mod help;
+mod huge;
 mod logs;
 mod mistakes;
 mod opened;

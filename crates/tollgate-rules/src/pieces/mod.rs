@@ -14,7 +14,7 @@ mod whole;
 
 pub use compose::{PieceMistake, compose_rules};
 pub use split::{SplitRules, split_rules};
-pub use switch::{SwitchError, WhichSwitch, switch_text};
+pub use switch::{SwitchError, WhichSwitch, is_on, switch_text};
 pub use whole::whole_text;
 
 use crate::yaml::{Node, Value};

@@ -77,6 +77,20 @@ pub fn switch_text(text: &str, which: WhichSwitch<'_>, enabled: bool) -> Result<
     }
 }
 
+/// The global switch of a rule file's text; `None` where the text cannot be read, or where the switch is no plain word.
+#[must_use]
+pub fn is_on(text: &str) -> Option<bool> {
+    match yaml::read(text) {
+        Ok(root @ Node { value: Value::Mapping(_), .. }) => match entry(&root, "enabled").map(|it| &it.value)
+        {
+            None => Some(true),
+            Some(Value::Plain(word)) => word.parse().ok(),
+            Some(_) => None,
+        },
+        _ => None,
+    }
+}
+
 fn turned(text: &str, mapping: &Spanned, enabled: bool) -> Result<String, SwitchError> {
     if let Some(switch) = mapping.entry("enabled") {
         let written = &text[switch.span.clone()];

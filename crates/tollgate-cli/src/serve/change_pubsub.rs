@@ -1,7 +1,7 @@
-//! Nodes that share a Redis tell each other that the rules have changed, so that nobody waits for the next poll.
+//! Announces changes of the rules to the other nodes of a Redis, so that they need not wait for the next poll.
 //!
-//! A message says no more than a revision; who has another looks at the database itself. Nothing depends on it: a message that is
-//! lost, and a Redis that is away, leave the poll. Servers that speak TLS, sentinels and clusters are left to the poll too.
+//! A message is a revision; a node that has another one looks at the database itself. Nothing depends on messages: where one is
+//! lost or Redis is away, the poll finds the change. Servers with TLS, sentinels and clusters are left to the poll.
 
 use futures_util::StreamExt;
 use std::{
@@ -22,7 +22,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A channel in Redis.
 #[derive(Clone)]
-pub(crate) struct Telling {
+pub(crate) struct ChangePubsub {
     client: redis::Client,
     channel: String,
     /// Somebody told of another revision than ours.
@@ -33,7 +33,7 @@ pub(crate) struct Telling {
     theirs: Arc<RwLock<String>>,
 }
 
-impl Telling {
+impl ChangePubsub {
     /// Through this store, about this database; none where the store is no single Redis.
     pub(super) fn of(store: &str, database: &str) -> Option<Self> {
         let client = store.starts_with("redis://").then(|| redis::Client::open(store).ok()).flatten()?;
@@ -41,8 +41,8 @@ impl Telling {
         Some(Self { client, channel, heard: Arc::default(), ours: Arc::default(), theirs: Arc::default() })
     }
 
-    /// Says which revision is in force here, and tells the others where nobody has.
-    pub(super) async fn has(&self, revision: &str) {
+    /// Publishes the revision that is in force here, where it is new and no other node has published it.
+    pub(super) async fn publish_revision(&self, revision: &str) {
         let is_new = *get(&self.ours) != *revision;
         set(&self.ours, revision);
         if is_new && *get(&self.theirs) != *revision {

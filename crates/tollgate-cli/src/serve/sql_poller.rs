@@ -1,35 +1,35 @@
-//! The database with the rules is followed: asked at every poll which book it has, read whole when that is another, and put in
-//! force through the same door as a changed file. What is wrong, and a database that is away, changes nothing and is told.
+//! Follows the database with the rules: asks for its revision at every poll, and reads it whole and puts it in force through
+//! the pipeline where that is another. A mistake, or a database that is away, changes nothing, and is logged and shown.
 
 use super::{
     Watched,
-    reload::Followers,
-    source::{BookSource, is_it_the_right_one, keep, lines},
+    change_pubsub::ChangePubsub,
+    pipeline::{Rejected, RulePipeline},
+    rule_source::{RuleDatabase, is_it_the_right_one, keep},
     state::Tell,
-    telling::Telling,
 };
-use crate::{domains, file};
+use crate::{domains::DomainFiles, file};
 use std::{
     net::SocketAddr,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 use tokio::{
-    task::JoinSet,
+    task::{self, JoinSet},
     time::{Duration, Instant, MissedTickBehavior, interval},
 };
 use tollgate::Enter;
-use tollgate_admin::{ReloadFailure, RuleMistake, State};
-use tollgate_book::{Book, BookError, NodeSeen, Wrong, compose};
+use tollgate_admin::{ReloadFailure, State};
+use tollgate_book::{Book, BookError, NodeSeen, Wrong};
 use tollgate_net::{Contents, ReloadRequests, Watcher};
 
 /// How often a node says that it is there, where nothing else is new.
 const SEEN_EVERY: Duration = Duration::from_secs(10);
 
-/// One who follows.
-pub(super) struct Following<S: Enter> {
-    followers: Arc<Followers<S>>,
-    source: BookSource,
+/// Follows a database.
+pub(super) struct SqlPoller<S: Enter> {
+    pipeline: Arc<RulePipeline<S>>,
+    source: RuleDatabase,
     node: String,
     /// The revision that could not be put in force, and is not tried again.
     refused: Option<String>,
@@ -40,43 +40,26 @@ pub(super) struct Following<S: Enter> {
     is_away: bool,
     /// What was said of this node last, and when.
     seen: Option<(NodeSeen, Instant)>,
-    /// Other nodes, where they can be told at once.
-    telling: Option<Telling>,
+    /// Tells other nodes of changes at once, where the store can.
+    pubsub: Option<ChangePubsub>,
 }
 
-/// Whether something is in force now.
-enum Taken {
-    Yes,
-    No,
-}
-
-impl<S: Enter + Tell + 'static> Following<S> {
-    pub(super) fn new(followers: Arc<Followers<S>>, source: BookSource, node: String) -> Self {
-        followers.status.is_revision(&source.book.revision);
-        let store = &followers.decisions.rules().program().file().store.url.clone();
-        let telling = Telling::of(store, &source.keeper.source().name);
-        Self {
-            followers,
-            source,
-            node,
-            refused: None,
-            file_failure: None,
-            is_away: false,
-            seen: None,
-            telling,
-        }
+impl<S: Enter + Tell + 'static> SqlPoller<S> {
+    pub(super) fn new(pipeline: Arc<RulePipeline<S>>, source: RuleDatabase, node: String) -> Self {
+        pipeline.status.is_revision(&source.book.revision);
+        let store = &pipeline.decisions.rules().program().file().store.url.clone();
+        let pubsub = ChangePubsub::of(store, &source.keeper.source().name);
+        Self { pipeline, source, node, refused: None, file_failure: None, is_away: false, seen: None, pubsub }
     }
 
     /// Follows the database, and the file that has what is the node's own, for ever.
     pub(super) async fn run(mut self, mut watched: Watched, mut reload: ReloadRequests) {
-        let read = Contents::new(watched.path.clone(), watched.text.clone());
-        let mut watcher = Watcher::knowing([read]).reload_on(reload.clone());
-        watcher.follow(watched.patterns.clone(), &watched.domains);
+        let mut watcher = watched.watcher(reload.clone());
         let mut listening = JoinSet::new();
-        let heard = match &self.telling {
-            Some(telling) => {
-                listening.spawn(telling.clone().listen());
-                Arc::clone(&telling.heard)
+        let heard = match &self.pubsub {
+            Some(pubsub) => {
+                listening.spawn(pubsub.clone().listen());
+                Arc::clone(&pubsub.heard)
             }
             None => Arc::default(),
         };
@@ -85,14 +68,16 @@ impl<S: Enter + Tell + 'static> Following<S> {
         loop {
             tokio::select! {
                 _ = polls.tick() => self.look_and_tell().await,
-                () = self.followers.look.notified() => self.look_and_tell().await,
+                () = self.pipeline.look.notified() => self.look_and_tell().await,
                 () = heard.notified() => self.look_and_tell().await,
                 () = reload.next() => {
                     // A revision that could not be put in force is tried again.
                     self.refused = None;
                     self.look_and_tell().await;
                 }
-                told = watcher.changed() => self.file_changed(&mut watched, &mut watcher, &told),
+                reported = watcher.changed() => {
+                    task::block_in_place(|| self.file_changed(&mut watched, &mut watcher, &reported));
+                }
             }
             self.say_seen().await;
         }
@@ -102,14 +87,14 @@ impl<S: Enter + Tell + 'static> Following<S> {
     async fn look_and_tell(&mut self) {
         self.look().await;
         match self.is_away {
-            true => self.followers.recorders.meters.look_failed(),
-            false => self.followers.recorders.meters.looked(),
+            true => self.pipeline.recorders.meters.look_failed(),
+            false => self.pipeline.recorders.meters.looked(),
         }
         if let Some(failure) = &self.file_failure {
-            self.followers.status.still_fails(failure);
+            self.pipeline.status.still_fails(failure);
         }
-        if let Some(telling) = &self.telling {
-            telling.has(&self.followers.status.revision()).await;
+        if let Some(pubsub) = &self.pubsub {
+            pubsub.publish_revision(&self.pipeline.status.revision()).await;
         }
     }
 
@@ -120,16 +105,16 @@ impl<S: Enter + Tell + 'static> Following<S> {
             Err(error) => return self.failed(&error),
         };
         self.is_back();
-        if revision == self.followers.status.revision() {
+        if revision == self.pipeline.status.revision() {
             // Put right again by going back to what is in force.
             if self.refused.take().is_some() {
-                self.followers.status.mended();
+                self.pipeline.status.mended();
             }
             // Put in force by whoever changed it here.
             if self.source.book.revision != revision
                 && let Ok(book) = self.source.keeper.read().await
             {
-                keep(self.source.cache.as_ref(), &book);
+                task::block_in_place(|| keep(self.source.cache.as_ref(), &book));
                 self.source.book = book;
             }
             return;
@@ -138,7 +123,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
             return;
         }
         match self.source.keeper.read().await {
-            Ok(book) => self.take_book(book),
+            Ok(book) => task::block_in_place(|| self.take_book(book)),
             Err(error) => {
                 if matches!(error, BookError::Wrong(_) | BookError::Refused(_)) {
                     self.refused = Some(revision);
@@ -152,7 +137,7 @@ impl<S: Enter + Tell + 'static> Following<S> {
     fn is_back(&mut self) {
         if self.is_away {
             self.is_away = false;
-            self.followers.status.source_ails(None);
+            self.pipeline.status.source_ails(None);
             tracing::info!(database = %self.source.keeper.source().name, "the database with the rules is back");
         }
     }
@@ -162,21 +147,21 @@ impl<S: Enter + Tell + 'static> Following<S> {
             self.is_back();
         }
         match error {
-            BookError::Wrong(wrong) => self.refuse("rows of the database have mistakes", wrong),
+            BookError::Wrong(wrong) => self.reject(&rows_are_wrong(wrong)),
             BookError::Unreachable(why) if !self.is_away => {
                 self.is_away = true;
                 let told = format!(
                     "the database with the rules does not answer, and the rules stay as they were: {why}"
                 );
                 tracing::warn!("{told}");
-                self.followers.status.source_ails(Some(told));
+                self.pipeline.status.source_ails(Some(told));
             }
             BookError::Unreachable(_) => {}
             other => {
                 let why = other.to_string();
-                let is_news = self.followers.status.rules().failure.is_none_or(|failure| failure.why != why);
+                let is_news = self.pipeline.status.rules().failure.is_none_or(|failure| failure.why != why);
                 if is_news {
-                    self.refuse(&why, &[]);
+                    self.reject(&why.into());
                 }
             }
         }
@@ -188,101 +173,76 @@ impl<S: Enter + Tell + 'static> Following<S> {
         if book.is_new && !self.source.book.pieces.is_empty() {
             let why = is_it_the_right_one(&self.source.keeper.source().name);
             self.refused = Some(book.revision);
-            return self.refuse(&format!("{why}; the rules in force stay"), &[]);
+            return self.reject(&format!("{why}; the rules in force stay").into());
         }
-        match self.put_in_force(&book) {
+        match self.pipeline.reload(&self.pipeline.own(), &book, &mut DomainFiles::default()) {
             Ok(()) => {
                 self.refused = None;
                 keep(self.source.cache.as_ref(), &book);
                 self.source.book = book;
             }
-            Err((why, wrong)) => {
+            Err(rejected) => {
                 self.refused = Some(book.revision.clone());
                 // The switch counts whatever else is wrong.
                 if book.enabled != self.source.book.enabled {
-                    let switched = switched(&self.source.book, book.enabled);
-                    if self.put_in_force(&switched).is_ok() {
-                        self.source.book = switched;
+                    let revision = switched(&self.source.book.revision, book.enabled);
+                    if self.pipeline.publish_switch(book.enabled, Some(&revision)).is_ok() {
+                        self.source.book =
+                            Book { revision, enabled: book.enabled, ..self.source.book.clone() };
                     }
                 }
-                self.refuse(&why, &wrong);
+                self.reject(&rejected);
             }
         }
     }
 
-    fn put_in_force(&self, book: &Book) -> Result<(), (String, Vec<Wrong>)> {
-        let rules = compose(&self.followers.own(), book, file::variable)
-            .map_err(|wrong| ("rows of the database have mistakes".to_owned(), wrong))?;
-        let patterns = domains::patterns(&self.followers.home, &rules);
-        let read = domains::read(&patterns);
-        let adopted = domains::put_in(rules, &patterns, &read)
-            .and_then(|rules| self.followers.adopt(rules, Some(&book.revision)));
-        adopted.map_err(|why| (why, Vec::new()))
-    }
-
-    fn file_changed(&mut self, watched: &mut Watched, watcher: &mut Watcher, told: &[Contents]) {
-        let Some(contents) = told.first() else { return };
-        self.file_failure = match self.take_file(watched, watcher, contents) {
-            Taken::Yes => None,
-            Taken::No => self.followers.status.rules().failure,
+    fn file_changed(&mut self, watched: &mut Watched, watcher: &mut Watcher, reported: &[Contents]) {
+        self.file_failure = match self.take_file(watched, watcher, reported) {
+            Ok(()) => None,
+            Err((source, rejected)) => {
+                self.pipeline.reject(&source, &rejected);
+                self.pipeline.status.rules().failure
+            }
         };
     }
 
-    /// Takes what the node has of its own, with the rules there were; or says why not.
-    fn take_file(&mut self, watched: &mut Watched, watcher: &mut Watcher, contents: &Contents) -> Taken {
-        let text = match contents.text() {
-            Ok(text) => text.to_owned(),
-            Err(error) => {
-                self.followers.refuse(&watched.path, &error.to_string(), None);
-                return Taken::No;
-            }
-        };
-        let own = match file::parse(&text) {
-            Ok(own) => own,
-            Err(mistakes) => {
-                self.followers.refuse(&watched.path, "the file has mistakes", Some(&mistakes));
-                return Taken::No;
-            }
-        };
-        let patterns = domains::patterns(&watched.path, &own);
-        if patterns != watched.patterns {
-            watcher.follow(patterns.clone(), &domains::read(&patterns));
-            watched.patterns = patterns;
+    /// Takes what the node has of its own, with the rules there were; or says why not, and of what.
+    fn take_file(
+        &mut self,
+        watched: &mut Watched,
+        watcher: &mut Watcher,
+        reported: &[Contents],
+    ) -> Result<(), (String, Rejected)> {
+        let name = watched.path.display().to_string();
+        let text = watched.take(reported).map_err(|rejected| (name.clone(), rejected))?;
+        let own =
+            file::parse(&text).map_err(|mistakes| (name.clone(), Rejected::of_file(&name, &mistakes)))?;
+        let patterns = watched.domains.patterns.clone();
+        watched.domains.update(&watched.path, &own);
+        if watched.domains.patterns != patterns {
+            watched.follow_domains(watcher);
         }
-        let before = self.followers.own();
-        self.followers.is_own(&text);
-        if let Err((why, wrong)) = self.put_in_force(&self.source.book) {
-            self.followers.is_own(&before);
-            self.refuse(&why, &wrong);
-            return Taken::No;
+        let before = self.pipeline.own();
+        self.pipeline.set_own(&text);
+        let reloaded = self.pipeline.reload(&text, &self.source.book, &mut watched.domains);
+        if let Err(rejected) = reloaded {
+            self.pipeline.set_own(&before);
+            return Err((self.source.keeper.source().name, rejected));
         }
         // A newer book may have been put in force here meanwhile, and one that was refused may fit now; where it does not, that
         // is told again.
         self.refused = None;
-        self.followers.look.notify_one();
-        Taken::Yes
+        self.pipeline.look.notify_one();
+        Ok(())
     }
 
-    fn refuse(&self, why: &str, wrong: &[Wrong]) {
-        let mistake = |wrong: &Wrong| RuleMistake {
-            line: wrong.line,
-            column: wrong.column,
-            path: match wrong.path.is_empty() {
-                true => wrong.about.clone(),
-                false => format!("{}: {}", wrong.about, wrong.path),
-            },
-            message: wrong.message.clone(),
-        };
-        let told = if wrong.is_empty() { why.to_owned() } else { format!("{why}:\n{}", lines(wrong)) };
-        self.followers.recorders.meters.reload_failed();
-        let database = self.source.keeper.source().name;
-        self.followers.status.not_taken(&database, why, wrong.iter().map(mistake).collect());
-        tracing::error!(%database, why = %told, "rules not reloaded; the previous rules stay in force");
+    fn reject(&self, rejected: &Rejected) {
+        self.pipeline.reject(&self.source.keeper.source().name, rejected);
     }
 
     /// Says that this node is there, and what it has in force. Whoever cannot be told is told the next time.
     async fn say_seen(&mut self) {
-        let status = &self.followers.status;
+        let status = &self.pipeline.status;
         let failure = status.rules().failure.map(|failure| match failure.mistakes.first() {
             Some(first) => format!("{}: {}: {}", failure.why, first.path, first.message),
             None => failure.why,
@@ -299,11 +259,14 @@ impl<S: Enter + Tell + 'static> Following<S> {
     }
 }
 
-/// A book with its switch turned. It is no book that the database has had: by its own revision it is never taken for one.
-fn switched(book: &Book, enabled: bool) -> Book {
-    let of = book.revision.split('+').next().unwrap_or_default();
-    let revision = format!("{of}+{}", if enabled { "on" } else { "off" });
-    Book { revision, enabled, ..book.clone() }
+fn rows_are_wrong(wrong: &[Wrong]) -> Rejected {
+    Rejected::of(&Book::default(), wrong.to_vec())
+}
+
+/// The revision of a book with its switch turned: none that the database has had, so that it is never taken for one.
+fn switched(revision: &str, enabled: bool) -> String {
+    let of = revision.split('+').next().unwrap_or_default();
+    format!("{of}+{}", if enabled { "on" } else { "off" })
 }
 
 /// What a node calls itself: the machine's name, and the port of its admin listener, or of the first that it has.

@@ -1,16 +1,15 @@
-//! Where the rules come from when a file says they are in a database: found at the start, from the database or from what was
-//! kept of it.
+//! The rules of a start whose file says that they are in a database: from the database, or from the cache of it.
 
-use super::print_line;
-use crate::file::{self, Loaded};
+use super::{Watched, pipeline::compile, print_line};
+use crate::file;
 use anyhow::{Result, bail};
 use std::{sync::Arc, time::Duration};
-use tollgate_book::{Book, BookError, Cache, Keeper, compose, keeper_of};
+use tollgate_book::{Book, BookError, Cache, Keeper, keeper_of};
 use tollgate_net::{Drain, ReloadRequests};
 use tollgate_rules::{RuleFile, model::RulesFrom};
 
 /// A database that is followed.
-pub(crate) struct BookSource {
+pub(crate) struct RuleDatabase {
     pub(crate) keeper: Arc<dyn Keeper>,
     /// How often it is asked.
     pub(crate) poll: Duration,
@@ -22,11 +21,11 @@ pub(crate) struct BookSource {
 /// The rules of a file and the database it names, and how that is followed from now on. Without a database and without a cache
 /// it waits, and says so: a node without rules would let everything pass, or nothing.
 pub(super) async fn find(
-    loaded: &Loaded,
+    watched: &Watched,
     from: &RulesFrom,
     drain: &Drain,
     mut reload: ReloadRequests,
-) -> Result<(RuleFile, BookSource)> {
+) -> Result<(RuleFile, RuleDatabase)> {
     let keeper = keeper_of(from)?;
     let name = keeper.source().name;
     let cache = from.cache.clone().map(Cache::new);
@@ -37,7 +36,7 @@ pub(super) async fn find(
             () = drain.begun() => bail!("stopped before {name} answered"),
         };
         let (book, why) = match read {
-            Ok(book) => match composed(loaded, &book) {
+            Ok(book) => match composed(watched, &book) {
                 Ok(rules) => match kept(cache.as_ref()) {
                     Some(kept) if book.is_new && !kept.pieces.is_empty() => (Some(kept), Unfit::New),
                     _ => {
@@ -45,7 +44,7 @@ pub(super) async fn find(
                             print_line(&without_rules(&name));
                         }
                         keep(cache.as_ref(), &book);
-                        return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
+                        return Ok((rules, RuleDatabase { keeper, poll: from.poll, cache, book }));
                     }
                 },
                 Err(why) => (kept(cache.as_ref()), Unfit::Wrong(why)),
@@ -56,11 +55,11 @@ pub(super) async fn find(
             Err(error) => (kept(cache.as_ref()), Unfit::Away(error.to_string())),
         };
         if let Some(book) = book {
-            let rules = composed(loaded, &book)
+            let rules = composed(watched, &book)
                 .map_err(|why| anyhow::anyhow!("what the cache has is wrong:\n{why}"))?;
             let told = why.told(&name);
             print_line(&format!("{told}\nstarting with the last good rules, from the cache"));
-            return Ok((rules, BookSource { keeper, poll: from.poll, cache, book }));
+            return Ok((rules, RuleDatabase { keeper, poll: from.poll, cache, book }));
         }
         let told = why.told(&name);
         match why {
@@ -113,14 +112,9 @@ impl Unfit {
     }
 }
 
-fn composed(loaded: &Loaded, book: &Book) -> Result<RuleFile, String> {
-    let rules = compose(&loaded.text, book, file::variable).map_err(|wrong| lines(&wrong))?;
-    crate::domains::put_in(rules, &loaded.patterns, &loaded.domains)
-}
-
-/// A line each.
-pub(super) fn lines(wrong: &[tollgate_book::Wrong]) -> String {
-    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+fn composed(watched: &Watched, book: &Book) -> Result<RuleFile, String> {
+    let rules = compile(&watched.path, &watched.text, book, &mut watched.domains.clone());
+    rules.map_err(|rejected| rejected.mistakes())
 }
 
 fn kept(cache: Option<&Cache>) -> Option<Book> {

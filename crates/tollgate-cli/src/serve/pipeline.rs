@@ -1,0 +1,245 @@
+//! The one way from rules as they are kept to rules in force, for the start, a changed file, a poll, the admin API and a dry run.
+//!
+//! ```text
+//! document (rule file, tables of a database, t_ratelimite_conf) and the node's own file
+//!   -> compile: one rule file, with the files of its domains
+//!   -> judge:   the same for a dry run, and whether it could be put in force here
+//!   -> publish: in force on this node, whole or not at all
+//! ```
+//!
+//! All of it blocks, and takes time linear in the rules: it runs where blocking is allowed, never on a thread that answers.
+
+use super::{
+    recorder::Recorders,
+    state::{Status, Tell},
+};
+use crate::{domains::DomainFiles, file};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+use tokio::sync::Notify;
+use tollgate::Enter;
+use tollgate_admin::{Access, ReloadFailure, RuleMistake, State};
+use tollgate_book::{Book, Kind, Wrong, compose};
+use tollgate_gateway::{Gateway, Prepared};
+use tollgate_rules::{DecisionService, Mistake, Mistakes, RuleFile, decision::Api};
+
+/// Everything that changes with the rules.
+pub(super) struct RulePipeline<S: Enter> {
+    pub(super) decisions: DecisionService<S>,
+    pub(super) gateway: Gateway<S>,
+    pub(super) recorders: Recorders,
+    /// Who may look at the admin listener.
+    pub(super) access: Access,
+    /// Where the rule file is, for the files that it names.
+    pub(super) home: PathBuf,
+    /// What the node has of its own, where its rules are kept elsewhere.
+    pub(super) own: Mutex<String>,
+    /// Held while rules are put in force, so that what is shown of them is of one set of rules.
+    pub(super) publishing: Mutex<()>,
+    /// Asks whoever follows the rules to look at once whether they have changed.
+    pub(super) look: Notify,
+    pub(super) status: Arc<Status<S>>,
+}
+
+/// Rules that were not put in force, and why.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    pub(super) why: String,
+    wrong: Vec<Wrong>,
+}
+
+/// The rules that a document is on a node with this file of its own. `files` are those that its domains were read from last,
+/// and are read anew only where it names others.
+pub(super) fn compile(
+    home: &Path,
+    own: &str,
+    document: &Book,
+    files: &mut DomainFiles,
+) -> Result<RuleFile, Rejected> {
+    let rules = compose(own, document, file::variable).map_err(|wrong| Rejected::of(document, wrong))?;
+    files.update(home, &rules);
+    Ok(files.put_in(rules)?)
+}
+
+impl<S: Enter + Tell + 'static> RulePipeline<S> {
+    /// Puts a document in force on this node.
+    pub(super) fn reload(&self, own: &str, document: &Book, files: &mut DomainFiles) -> Result<(), Rejected> {
+        let rules = compile(&self.home, own, document, files)?;
+        self.publish(rules, Some(&document.revision))
+    }
+
+    /// The rules that a draft would be here, or everything that is wrong with it. Nothing is changed.
+    pub(super) fn judge(&self, draft: &Book) -> Result<RuleFile, Vec<Wrong>> {
+        let rules = compose(&self.own(), draft, file::variable)?;
+        let whole = |why: String| vec![about_all(draft, why)];
+        // Which files are read is said on the node: a draft may come from somebody who may look at rules, not at files.
+        let now = self.decisions.rules();
+        if rules.domains.settings().files != now.program().file().domains.settings().files {
+            let why =
+                "domains: other files are named on the node itself, in its rule file, and not from here";
+            return Err(whole(why.to_owned()));
+        }
+        let rules = DomainFiles::read(&self.home, &rules).put_in(rules).map_err(whole)?;
+        self.prepare(&rules).map_err(whole)?;
+        self.decisions.judge(&rules).map_err(|error| whole(error.to_string()))?;
+        Ok(rules)
+    }
+
+    /// Puts a document in force that was changed on this node. Where it is wrong its switch alone is, if it was turned.
+    pub(super) fn publish_change(&self, document: &Book) -> Result<(), String> {
+        // Whoever follows a database has the newest document then too, for when the file changes or the database goes away.
+        self.look.notify_one();
+        match self.judge(document) {
+            Ok(rules) => self.publish(rules, Some(&document.revision)).map_err(|rejected| rejected.why),
+            Err(wrong) => {
+                let why = wrong.first().map(ToString::to_string).unwrap_or_default();
+                if self.decisions.rules().program().file().enabled == document.enabled {
+                    return Err(why);
+                }
+                let failure = self.status.rules().failure.unwrap_or_else(|| ReloadFailure {
+                    at: SystemTime::now(),
+                    file: self.home.clone(),
+                    why,
+                    mistakes: Vec::new(),
+                });
+                self.publish_switch(document.enabled, None).map_err(|rejected| rejected.why)?;
+                self.status.still_fails(&failure);
+                Ok(())
+            }
+        }
+    }
+
+    /// Turns the global switch of the rules in force, which from now on are this revision where one is given.
+    pub(super) fn publish_switch(&self, enabled: bool, revision: Option<&str>) -> Result<(), Rejected> {
+        let mut rules = self.decisions.rules().program().file().clone();
+        rules.enabled = enabled;
+        self.publish(rules, revision)
+    }
+
+    /// Puts rules in force, which are this revision where that is known.
+    fn publish(&self, rules: RuleFile, revision: Option<&str>) -> Result<(), Rejected> {
+        let _one = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let prepared = self.prepare(&rules)?;
+        let users = rules.listen.admin.as_ref().map(|admin| admin.users.clone());
+        self.decisions.reload(rules).map_err(|error| error.to_string())?;
+        self.access.replace(users.unwrap_or_default());
+        let session = self.decisions.session(Api::Gateway);
+        let log = session.rules().program().file().log;
+        crate::log::follow(log);
+        self.recorders.told.refusals.follow(log);
+        let responses = self.recorders.responses(session.rules().program());
+        self.gateway.adopt(session, prepared, responses);
+        if let Some(revision) = revision {
+            self.status.is_revision(revision);
+        }
+        self.recorders.meters.reloaded();
+        let generation = self.status.reloaded();
+        tracing::info!(generation, "rules reloaded");
+        Ok(())
+    }
+
+    /// What the gateway needs for these rules, unless they take a restart.
+    fn prepare(&self, rules: &RuleFile) -> Result<Prepared, String> {
+        file::same_frame(self.decisions.rules().program().file(), rules)?;
+        self.gateway.prepare(rules).map_err(|error| error.to_string())
+    }
+
+    /// What the node has of its own.
+    pub(super) fn own(&self) -> String {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The node has something else of its own.
+    pub(super) fn set_own(&self, text: &str) {
+        text.clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Records that rules of this file or database were not put in force.
+    pub(super) fn reject(&self, source: &str, rejected: &Rejected) {
+        let mistake = |wrong: &Wrong| RuleMistake {
+            line: wrong.line,
+            column: wrong.column,
+            path: match &*wrong.path {
+                path if wrong.about == source => path.to_owned(),
+                "" => wrong.about.clone(),
+                path => format!("{}: {path}", wrong.about),
+            },
+            message: wrong.message.clone(),
+        };
+        self.recorders.meters.reload_failed();
+        self.status.rejected(source, &rejected.why, rejected.wrong.iter().map(mistake).collect());
+        tracing::error!(%source, why = %rejected, "rules not reloaded; the previous rules stay in force");
+    }
+}
+
+impl Rejected {
+    /// Mistakes of a file.
+    pub(super) fn of_file(name: &str, mistakes: &Mistakes) -> Self {
+        let wrong = |mistake: &Mistake| Wrong {
+            piece: None,
+            about: name.to_owned(),
+            line: mistake.line(),
+            column: mistake.column(),
+            path: mistake.path().to_owned(),
+            message: mistake.message().to_owned(),
+        };
+        Self { why: "the file has mistakes".to_owned(), wrong: mistakes.iter().map(wrong).collect() }
+    }
+
+    /// Mistakes of a document, or of the node's own file.
+    pub(super) fn of(document: &Book, mut wrong: Vec<Wrong>) -> Self {
+        let why = match file_of(document) {
+            Some(file) => {
+                wrong.iter_mut().for_each(|wrong| wrong.about.clone_from(&file.name));
+                "the file has mistakes"
+            }
+            None => "rows of the database have mistakes",
+        };
+        Self { why: why.to_owned(), wrong }
+    }
+
+    /// A line for every mistake; where there is none, what is wrong with the whole.
+    pub(super) fn mistakes(&self) -> String {
+        match self.wrong.is_empty() {
+            true => self.why.clone(),
+            false => self.wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+        }
+    }
+}
+
+impl From<String> for Rejected {
+    fn from(why: String) -> Self {
+        Self { why, wrong: Vec::new() }
+    }
+}
+
+/// A line for every mistake, as editors can jump to them.
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.wrong.is_empty() {
+            true => f.write_str(&self.why),
+            false => write!(f, "{}:\n{}", self.why, self.mistakes()),
+        }
+    }
+}
+
+fn file_of(document: &Book) -> Option<&tollgate_book::Piece> {
+    document.pieces.iter().find(|piece| piece.kind == Kind::File)
+}
+
+/// What is wrong with no one place in particular.
+fn about_all(document: &Book, message: String) -> Wrong {
+    let file = file_of(document);
+    Wrong {
+        piece: file.map(|file| file.id),
+        about: file.map_or_else(|| "the rules as a whole".to_owned(), |file| file.name.clone()),
+        line: 1,
+        column: 1,
+        path: String::new(),
+        message,
+    }
+}
