@@ -319,8 +319,8 @@ fn changed_numbers_hold_for_everybody_who_waits() {
         let released = tokio::time::timeout(SECOND, all).await.expect("all go at the new rate");
         assert!(released.iter().all(Result::is_ok));
 
-        // Lowered, whoever can no longer be in time is told.
-        assert!(store.check(&charge).await.expect("an answer").is_allow());
+        // Lowered, whoever can no longer be in time is told. The last of them took the unit of this millisecond.
+        store.wait(&charge).await.expect("a turn");
         store.change(&limit, bucket(1, 1)).expect("numbers");
         store.reset(&limit, "k".into()).await.expect("an answer");
         assert!(store.check(&charge).await.expect("an answer").is_allow());
