@@ -57,13 +57,18 @@ fn disconnected(stage: &Stage<MemoryStore>) {
 #[test]
 fn requests_whose_clients_disconnect_count_until_the_response_has_ended() {
     let stage = Stage::real(&slots(2));
+    let begun = Instant::now();
     for _ in 0..10 {
         abort(&stage, "GET /?delay=1000 HTTP/1.1\r\nhost: a\r\n\r\n");
     }
     assert_eq!(stage.up.most_in_flight(), 2);
     assert_eq!(stage.get("/").status(), 429);
     eventually("slots to be back", || (stage.left("slots", Key::All) == 2).then_some(()));
-    assert_eq!(stage.up.in_flight(), 0, "not before the server is done");
+    assert!(
+        begun.elapsed() >= Duration::from_secs(1),
+        "not before the server is done: {:?}",
+        begun.elapsed()
+    );
     assert_eq!(stage.get("/").status(), 200);
 }
 
@@ -71,15 +76,19 @@ fn requests_whose_clients_disconnect_count_until_the_response_has_ended() {
 fn streams_that_are_reset_count_until_the_response_has_ended() {
     let stage = Stage::real(&slots(5));
     let mut socket = client(stage.address(), "");
-    let mut send = |bytes: &[u8]| socket.write_all(bytes).expect("sent");
-    send(&[PREFACE, &frame(4, 0, 0, &[])].concat());
-    for i in 0..100 {
+    socket.write_all(&[PREFACE, &frame(4, 0, 0, &[])].concat()).expect("sent");
+    for i in 0..5 {
         let before = stage.up.asked().len();
-        send(&http2_get(2 * i + 1, "/?delay=1500"));
-        if i < 5 {
-            eventually("the request to be at the server", || (stage.up.asked().len() > before).then_some(()));
+        socket.write_all(&http2_get(2 * i + 1, "/?delay=1500")).expect("sent");
+        eventually("the request to be at the server", || (stage.up.asked().len() > before).then_some(()));
+        socket.write_all(&http2_reset(2 * i + 1)).expect("sent");
+    }
+    for i in 5..100 {
+        // A gateway that is behind and finds many reset before it has accepted them ends the connection.
+        let frames = [http2_get(2 * i + 1, "/?delay=1500"), http2_reset(2 * i + 1)];
+        if frames.iter().any(|frame| socket.write_all(frame).is_err()) {
+            break;
         }
-        send(&http2_reset(2 * i + 1));
     }
     assert_eq!(stage.get("/").status(), 429);
     assert_eq!(stage.up.most_in_flight(), 5);
