@@ -22,7 +22,7 @@ use std::{
 };
 use tokio::{runtime::Handle, sync::Notify, task::JoinHandle};
 use tollgate::{Cells, Enter};
-use tollgate_admin::{Access, Admin, Line, Meters, Sketch, State, Traffic};
+use tollgate_admin::{Access, Admin, Line, Meters, Sketch, Traffic};
 use tollgate_book::{FileKeeper, Keeper};
 use tollgate_gateway::{Gateway, Prepared};
 use tollgate_net::{Drain, Listener, ReloadRequests};
@@ -190,9 +190,9 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         program.rules().map(|entry| named(&entry)).collect()
     }
 
-    /// How the file is: which edition is in force, and why its last change is not, if it is not.
+    /// How the file is: which version is in force, and why its last change is not.
     pub(crate) fn rules_state(&self) -> tollgate_admin::RulesState {
-        self.pipeline.status.rules()
+        tollgate_admin::State::rules(&*self.pipeline.status)
     }
 
     /// What was counted.
