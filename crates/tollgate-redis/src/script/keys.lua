@@ -69,6 +69,10 @@ local function is_limit(blob)
     if not is_count(n[i]) and not (n[1] == 3 and type(n[i]) == 'number' and n[i] >= 0 and n[i] < huge) then
       return nil
     end
+    -- Only smooth limits have fractions. In another limit a tiny one would divide to more than any answer can say.
+    if n[1] ~= 3 and n[i] ~= floor(n[i]) then
+      return nil
+    end
     -- A negative zero turns what it divides to the other side.
     if n[i] == 0 and 1 / n[i] < 0 then
       return nil
