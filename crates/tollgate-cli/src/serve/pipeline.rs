@@ -17,7 +17,7 @@ use crate::{domains::DomainFiles, file};
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 use tokio::sync::Notify;
@@ -115,14 +115,26 @@ impl<S: Enter + Tell + 'static> RulePipeline<S> {
 
     /// Turns the global switch of the rules in force, which from now on are this revision where one is given.
     pub(super) fn publish_switch(&self, enabled: bool, revision: Option<&str>) -> Result<(), Rejected> {
+        // From before the rules are read: else rules that another thread puts in force meanwhile would be undone.
+        let publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rules = self.decisions.rules().program().file().clone();
         rules.enabled = enabled;
-        self.publish(rules, revision)
+        self.publish_locked(rules, revision, &publishing)
     }
 
     /// Puts rules in force, which are this revision where that is known.
     fn publish(&self, rules: RuleFile, revision: Option<&str>) -> Result<(), Rejected> {
-        let _one = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.publish_locked(rules, revision, &publishing)
+    }
+
+    /// As [`publish`](Self::publish), under the lock that orders what is published.
+    fn publish_locked(
+        &self,
+        rules: RuleFile,
+        revision: Option<&str>,
+        _publishing: &MutexGuard<'_, ()>,
+    ) -> Result<(), Rejected> {
         let prepared = self.prepare(&rules)?;
         let users = rules.listen.admin.as_ref().map(|admin| admin.users.clone());
         self.decisions.reload(rules).map_err(|error| error.to_string())?;

@@ -110,6 +110,8 @@ impl Supervisor<'_> {
                 (Verdict::Idle, Some(by)) if Instant::now() < by => by,
                 _ => return Step::Cut,
             };
+            // Told to finish, it is looked at soon: a peer that never takes notice must not hold up the drain.
+            let next = if self.finish_by.is_some() { next.min(Instant::now() + GOODBYE) } else { next };
             self.timer.as_mut().reset(next);
             // Unconstrained: a task that has used up its turn would be told to wait without being registered.
             if Pin::new(&mut unconstrained(self.timer.as_mut())).poll(context).is_pending() {

@@ -11,7 +11,10 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
+    task::unconstrained,
+};
 use tollgate::{Cells, Enter};
 use tollgate_net::{Connection, ConnectionActivity, ConnectionTimeouts, Stream, supervise};
 use tollgate_rules::decision::Session as Decisions;
@@ -173,11 +176,16 @@ impl Input {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let mut room = ReadBuf::new(&mut self.room[self.end..]);
-        match Pin::new(stream).poll_read(context, &mut room) {
-            // What came before everything closes was answered.
-            Poll::Pending if activity.is_finishing() => return Poll::Ready(Ok(0)),
-            polled => ready!(polled)?,
+        let mut polled = Pin::new(&mut *stream).poll_read(context, &mut room);
+        if polled.is_pending() && activity.is_finishing() {
+            // A task that has used up its turn is told to wait although there are bytes. What came before the end is answered.
+            let read = poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut room));
+            polled = pin!(unconstrained(read)).poll(context);
+            if polled.is_pending() {
+                return Poll::Ready(Ok(0));
+            }
         }
+        ready!(polled)?;
         let read = room.filled().len();
         self.end += read;
         activity.bytes_moved();

@@ -20,7 +20,7 @@ use tollgate_net::{
     ActivityStream, Connection, ConnectionActivity, ConnectionTimeouts, HttpVersion, RequestGuard, supervise,
 };
 
-/// How long a client may take to answer a ping.
+/// How long after a ping a connection without calls is not idle yet: an answer may be on its way.
 const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Streams that a client may open and reset before they were looked at: more, and it is not served any longer.
@@ -40,7 +40,7 @@ pub(super) async fn serve<S: Store + 'static>(door: Arc<Rls<S>>, mut connection:
     }
 }
 
-/// HTTP/2. A client that is silent stays as long as it answers pings.
+/// HTTP/2. A client that is silent stays as long as it answers pings, each before the next one is sent.
 async fn serve_two<S: Store + 'static>(
     door: Arc<Rls<S>>,
     stream: ActivityStream,
@@ -86,7 +86,7 @@ impl<S: Store + 'static> Session<S> {
     async fn run(mut self, ping_every: Duration) {
         let mut pings = self.connection.ping_pong();
         let mut ping = interval_at(Instant::now() + ping_every, ping_every);
-        let mut is_finishing = false;
+        let (mut is_finishing, mut is_unanswered) = (false, false);
         let mut calls: Vec<Call> = Vec::new();
         loop {
             let next = poll_fn(|context| {
@@ -96,9 +96,11 @@ impl<S: Store + 'static> Session<S> {
                 if let Some(pings) = &mut pings
                     && ping.poll_tick(context).is_ready()
                 {
-                    // One that was not answered is not repeated; what was answered has counted as activity.
-                    let _ = pings.poll_pong(context);
-                    let _ = pings.send_ping(Ping::opaque());
+                    // A client that has not answered by the time of the next ping is gone, whatever streams it has open.
+                    if is_unanswered && pings.poll_pong(context).is_pending() {
+                        return Poll::Ready(Next::Ended);
+                    }
+                    is_unanswered = pings.send_ping(Ping::opaque()).is_ok();
                     context.waker().wake_by_ref();
                 }
                 // To look for a call is also to write what there is to write. So those that came together are taken

@@ -5,11 +5,12 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 use tollgate::{
-    Bounds, Charge, Clock, Concurrency, KeyedLimiter, Limiter, ManualClock, MemoryStore, Permit, Rate,
-    Reason, Refused, TokenBucket,
+    Bounds, Charge, Clock, Concurrency, FixedWindow, KeyedLimiter, Limiter, ManualClock, MemoryStore, Permit,
+    Rate, Reason, Refused, TokenBucket,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -125,6 +126,32 @@ fn a_slot_offered_to_a_forgotten_future_goes_to_the_next() {
     assert_eq!(tasks.order(), [1]);
     tasks.done.clear();
     assert!(forgotten.as_mut().poll(&mut context).is_ready());
+}
+
+/// Nobody comes by for longer than a slot is kept for one who does not fetch it, and the set of that one has a window besides.
+#[test]
+fn a_slot_that_was_not_fetched_goes_to_the_next_also_after_a_long_silence() {
+    let clock = ManualClock::new();
+    let store = MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone());
+    let slots = store.add(Concurrency::new(1, 30 * SECOND).unwrap().with_queue(10)).unwrap();
+    let window = store.add(FixedWindow::new(1, 20 * SECOND).unwrap()).unwrap();
+    let (slot, unit) = (Charge::new(&slots, "k"), Charge::new(&window, "k"));
+    let held = store.enter(&[slot]).blocking().unwrap();
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut first = std::pin::pin!(store.enter(&[slot, unit]));
+    let mut second = std::pin::pin!(store.enter(&[slot]));
+    let mut third = std::pin::pin!(store.wait(&[unit]));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    drop(held); // the first has slot and unit, and fetches neither
+    assert!(third.as_mut().poll(&mut context).is_pending());
+    clock.advance(SECOND);
+    let Poll::Ready(Ok(permit)) = second.as_mut().poll(&mut context) else {
+        panic!("the slot is the second's")
+    };
+    drop(permit);
+    assert!(third.as_mut().poll(&mut context).is_ready(), "the unit has come back");
+    assert!(first.as_mut().poll(&mut context).is_pending(), "it waits anew");
 }
 
 #[test]

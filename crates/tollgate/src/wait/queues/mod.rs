@@ -273,7 +273,7 @@ struct LockedQueues<'a> {
 impl LockedQueues<'_> {
     /// Works off the agenda.
     fn serve(&mut self, now: Time) {
-        self.now = now;
+        self.now = self.now.max(now);
         while self.serve_next(now) {}
     }
 

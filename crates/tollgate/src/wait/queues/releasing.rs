@@ -223,21 +223,25 @@ impl LockedQueues<'_> {
 
     /// Takes slots back that were not fetched, where somebody else waits for them.
     pub(super) fn reclaim(&mut self, at: Time) {
-        let Some(claim) = self.inner.unclaimed.pop_front() else { return };
-        let ticket = claim.ticket;
-        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        let Inner { queues, waiters, agenda, unclaimed, .. } = &mut *self.inner;
+        let Some(claim) = unclaimed.pop_front() else { return };
+        let Some(waiter) = waiters.get_mut(&claim.ticket) else { return };
         let WaiterState::Released(booked) = &waiter.state else { return };
-        if self.inner.queues.get(&claim.queue).is_none_or(WaitQueue::is_empty) {
+        if queues.get(&claim.queue).is_none_or(WaitQueue::is_empty) {
             let until = self.now + GRACE;
             // At the end of a clock's line there is no later time.
-            self.inner.unclaimed.extend((until > self.now).then_some(Claim { until, ..claim }));
+            unclaimed.extend((until > self.now).then_some(Claim { until, ..claim }));
             return;
         }
         gate::give_back(self.gate, waiter.order.tolls(), booked, ReturnReason::Settled);
         waiter.state = WaiterState::Withdrawn;
         for toll in 0..waiter.order.tolls().len() {
-            let id = self.inner.waiters[&ticket].order.queue(toll);
-            self.touch(id, at, BucketChange::MoreRoom);
+            let id = waiter.order.queue(toll);
+            // The heads are looked at by whoever works off the agenda, which comes here: to do it now would go back in time.
+            if let Some(queue) = queues.get_mut(&id) {
+                queue.distrust_forecast();
+                queue.schedule(id, at, agenda);
+            }
         }
     }
 
