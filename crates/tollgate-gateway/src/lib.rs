@@ -10,6 +10,10 @@
 //! How it is built, and why: every worker is a thread with a runtime of its own, and a request never leaves it. An
 //! exchange with an HTTP/1.1 upstream is polled within the task of the client's connection; there is no second task, no
 //! channel and no box for a body between the two sockets.
+//!
+//! A request and its response pass through many functions, and each one moves them. So their large parts are boxed (the
+//! request's body, the header lines that pass through), and functions on a request's path return `async` blocks: an `async
+//! fn` moves its arguments once more. A connection at rest keeps no buffer.
 
 mod body;
 mod chunks;

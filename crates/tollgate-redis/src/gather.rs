@@ -8,6 +8,12 @@
 //!
 //! A question whose asker is gone when the answer comes has charged for nothing: that is taken back, unless the asker said
 //! that it went on without the answer.
+//!
+//! Up to two calls are under way at once, four where a call takes longer than 100 us, and with at least 16 (or 8) charges in
+//! each, so that the server works while this node hands out answers. A call that 16 or more wait for is polled again and
+//! again during its first 50 us, as long as calls come back within 100 us and the machine has a second core, because
+//! sleeping and waking takes as long as such a call; other ready tasks run first each time. Where a call takes longer than 2
+//! ms, no question waits for another call.
 
 use crate::{
     flight::{Carried, Carrying, Flight},

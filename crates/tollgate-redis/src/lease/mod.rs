@@ -24,6 +24,11 @@
 //! - **A cold key never leases**: the first question of a key is exact, and so are all until enough come within one lease.
 //!
 //! What the server does is modelled in `simulation/server`, and stated there as formulas.
+//!
+//! Two leases a bucket need about one call every 44 ms while they cover the demand. Where `remaining / (4 * nodes)` is below
+//! 1 the key is decided exactly. A denial is remembered for at most one lease, and after it one question at a time looks for
+//! room. After a limit is lowered, at most the units then leased are admitted above it, for at most one lease. A lost key,
+//! or a server clock that jumps ahead, may add the leased units once.
 
 mod account;
 mod call;

@@ -14,6 +14,15 @@
 //!
 //! Everything else that happens to a bucket (refund, reset, grant, ban, leave, renew, a waiter's release) happens on a
 //! `LockedSlot`. How a slot is found and locked, and where its parts are kept, is its owner's business.
+//!
+//! **The word.** A word is an even number, and its last bit is a lock. A decision reads the word and computes. If it denies,
+//! it writes nothing. Otherwise it locks with one compare-and-swap from the value it computed on, checks that the slot still
+//! belongs to its key, and unlocks by storing the new value. While something else takes part in the decision (a state of
+//! another form, a grant, a ban, a waiter), the owner keeps charges away from the word: a limiter keeps it locked
+//! ("parked"), a store counts such cases per limit. So the lock-free tier contains no test for them.
+//!
+//! **The clock.** A time before the latest charge of a limit counts as that time. The state alone would treat a clock that
+//! stepped back as debt. With a monotonic clock nothing is stored for this.
 
 mod locked;
 mod parameters;

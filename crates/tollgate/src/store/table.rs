@@ -16,6 +16,14 @@
 //!
 //! **Two keys in one slot.** A key is taken for another if 44 bits of fingerprint agree and a bucket is shared: for a
 //! million keys two new keys in 10^12 meet such a twin.
+//!
+//! **Bounds.** A table has slots for `max_keys` and half as many again, allocated once as zeroed memory; the system provides
+//! pages as they are touched. At `max_keys` live keys one new key in 12,000 finds its four buckets full, and evicts or is
+//! denied although the table as a whole is not full. In a table of a few dozen keys this happens sooner, since the four
+//! choices often fall on fewer buckets. A store has two tables, one for states of one word and one for all others, and
+//! `max_keys` bounds each. One bound over both would need a shared counter on every new key, and a flood of keys with one
+//! shape of state could evict the keys of the other. A limit that was added with a bound of its own has its own two tables.
+//! Logs, sub-windows and permits are kept outside the table and are bounded by their limit.
 
 use crate::sync::{AtomicU64, Ordering, Word};
 

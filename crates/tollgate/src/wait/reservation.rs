@@ -1,4 +1,10 @@
 //! A charge made now for a time to come, which it keeps.
+//!
+//! A cancelled reservation returns what is left of what it consumed itself, less what was charged after it: it promised a
+//! time, and so did the reservations after it, so only what no later one depends on comes back. The bound then holds over
+//! due times. A reservation records where it left the bucket, and the bucket's epoch. An epoch ends with a reset, a change
+//! of numbers, or the eviction of a live key; consumption of an earlier epoch is not returned. `wait` is the verb for
+//! callers that give up.
 
 use super::{
     gate::{self, Asked, At, Booked, Timing, WaitAt},
