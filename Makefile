@@ -9,7 +9,7 @@ CARGO_LOCKED := --locked
 BENCH :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test check bench soak
+.PHONY: help run web test check docs bench soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test: ## set up what is missing, then check, tests, loom and a quick benchmark
 check: ## formatting, lints and documentation, every warning an error
 	@scripts/setup check
 	@scripts/check
+
+docs: ## build the documentation as a book, with search, into target/book
+	@scripts/setup docs
+	@scripts/docs
 
 bench: ## measure; every figure in the documentation comes from here
 	@scripts/setup bench
