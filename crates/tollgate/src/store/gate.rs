@@ -104,7 +104,7 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
         let first_of = |part| toll_of.iter().position(|of| *of == part).and_then(|at| charges.get(at));
         let tolls = parts.iter().enumerate().filter_map(|(index, part)| {
             let limit = first_of(index)?.limit.clone();
-            Some(Toll { bucket: Bucket::Of(limit, part.print), cost: part.cost, up_to: part.up_to })
+            Some(Toll { bucket: Bucket::Of(limit, part.print.full()), cost: part.cost, up_to: part.up_to })
         });
         let tolls = tolls.collect();
         let charges = toll_of.into_iter().zip(charges.iter().map(|charge| charge.cost)).collect();
@@ -114,7 +114,7 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
 
 impl<C: Clock> MemoryStore<C> {
     pub(crate) fn order_one(&self, limit: &LimitHandle, print: Print) -> Order {
-        Order::One(Toll { bucket: Bucket::Of(limit.clone(), print), cost: 1, up_to: None })
+        Order::One(Toll { bucket: Bucket::Of(limit.clone(), print.full()), cost: 1, up_to: None })
     }
 
     /// How parts stand that do not wait, where others do who go first; `None` where nobody does.
@@ -154,8 +154,8 @@ impl<C: Clock> MemoryStore<C> {
 
     /// The limit and the key of a bucket, while the store knows them.
     fn bucket<'b>(&self, bucket: &'b Bucket) -> Option<(&'b Entry, Print)> {
-        let Bucket::Of(limit, print) = bucket else { return None };
-        Some((self.known(limit).ok()?, *print))
+        let Bucket::Of(limit, fingerprint) = bucket else { return None };
+        Some((self.known(limit).ok()?, Print::new(*fingerprint, limit.tag())))
     }
 
     fn parts<'o>(&self, order: &'o Order, timing: Timing) -> Result<Vec<BucketCharge<'o>>, StoreError> {

@@ -8,7 +8,7 @@ use super::{
     extras::Extras,
     key_counts::KeyCounts,
     limit_list::{LimitList, LimitNumbers},
-    table::Print,
+    table::{Print, Tag},
 };
 use crate::{
     cell::CellTable,
@@ -147,6 +147,10 @@ impl LimitHandle {
     #[inline]
     pub(crate) fn entry(&self) -> &Entry {
         &self.0
+    }
+
+    pub(crate) fn tag(&self) -> Tag {
+        self.0.tag
     }
 }
 

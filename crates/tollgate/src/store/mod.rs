@@ -18,7 +18,7 @@ mod store_limiter;
 mod table;
 mod word_set;
 
-pub(crate) use table::{Print, Tag, tag_of};
+pub(crate) use table::Tag;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
 pub use seam::{Answer, Enter, Entered, Held, NewLimit, Store};

@@ -54,7 +54,7 @@ pub(crate) struct Table<const STRIDE: usize> {
 
 /// Where to look for a key, and what to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Print {
+pub(crate) struct Print {
     meta: u64,
     hash: [u64; 2],
 }

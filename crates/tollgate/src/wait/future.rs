@@ -74,14 +74,14 @@ impl<'a, T: WaitAt, G> Wait<'a, T, G> {
     /// this it waits for as long as it takes.
     pub const fn up_to(mut self, up_to: Duration) -> Self {
         if let Ok(turn) = &mut self.turn {
-            turn.up_to = nanos(up_to);
+            turn.set_up_to(nanos(up_to));
         }
         self
     }
 
     pub(crate) fn set_cost(mut self, cost: u32) -> Self {
         if let Ok(turn) = &mut self.turn {
-            turn.order.tolls_mut().iter_mut().for_each(|toll| toll.cost = cost.into());
+            turn.set_cost(cost);
         }
         self
     }

@@ -3,7 +3,8 @@
 use super::queues::QueueId;
 use crate::{
     few::Few,
-    store::{LimitHandle, Print, Tag, tag_of},
+    store::{LimitHandle, Tag},
+    time::Time,
 };
 
 /// Charges to be made together.
@@ -22,6 +23,14 @@ pub struct SetOrder {
     charges: Vec<(usize, u32)>,
 }
 
+/// Since when an order waits, and for how long it may.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(super) began: Time,
+    /// In nanoseconds; as long as it takes where it does not say.
+    pub(super) up_to: u64,
+}
+
 /// What is to be paid at one bucket.
 #[derive(Clone, Debug)]
 pub struct Toll {
@@ -36,7 +45,8 @@ pub struct Toll {
 pub enum Bucket {
     /// The gate has one.
     Only,
-    Of(LimitHandle, Print),
+    /// A limit's bucket of the key with this fingerprint.
+    Of(LimitHandle, [u64; 2]),
 }
 
 /// Nothing is to be paid.
@@ -138,7 +148,7 @@ impl Bucket {
     pub(crate) fn tag(&self) -> Option<Tag> {
         match self {
             Self::Only => None,
-            Self::Of(_, print) => Some(tag_of(print.meta())),
+            Self::Of(limit, _) => Some(limit.tag()),
         }
     }
 
@@ -146,7 +156,7 @@ impl Bucket {
     pub(crate) const fn queue(&self) -> QueueId {
         match self {
             Self::Only => [0, 0],
-            Self::Of(_, print) => print.full(),
+            Self::Of(_, fingerprint) => *fingerprint,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     gate::{self, Asked, At, Booked, Gate, Timing, WaitAt},
-    order::Order,
+    order::{Order, Terms},
     queues::{BucketChange, Ticket, WaitOutcome},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
@@ -14,28 +14,32 @@ use crate::{
     step::{taken::ReturnReason, turns::Turns},
     time::Time,
 };
-use std::{task::Waker, time::Duration};
+use std::{mem, task::Waker, time::Duration};
 
 /// A waiter.
 #[derive(Debug)]
 pub(crate) struct WaiterHandle<'a, T: WaitAt> {
     at: At<'a, T>,
-    pub(crate) order: Order,
-    /// In nanoseconds; as long as it takes where it does not say.
-    pub(crate) up_to: u64,
-    /// When it came; nothing before that.
-    began: Time,
+    /// Nothing while it is in a queue, which has it meanwhile.
+    order: Order,
     stage: Stage,
 }
 
+/// Where a waiter is. What only some stages need is not kept in the others, nor what a queue knows: a future takes its memory
+/// for as long as it waits.
 #[derive(Debug)]
 enum Stage {
-    Unpolled,
-    /// Not in a queue. With how often its slots ran out before its turn came, as in the others.
-    Fresh(u8),
-    /// In a queue, which has its order meanwhile.
-    Queued(u8, Ticket),
-    /// Charged, and delayed by a limit's pace. In a box, so that those in a queue are smaller.
+    /// Not polled yet, or back at the beginning. In this stage and the others it counts how often its slots ran out before its
+    /// turn came.
+    Outside {
+        terms: Terms,
+        restarts: u8,
+    },
+    Queued {
+        ticket: Ticket,
+        restarts: u8,
+    },
+    /// Charged, and delayed by a limit's pace.
     Delayed(Box<Delayed>),
     Over,
 }
@@ -43,6 +47,7 @@ enum Stage {
 #[derive(Debug)]
 struct Delayed {
     booked: Booked,
+    terms: Terms,
     /// When slots that it holds already are renewed.
     renews_at: Option<Time>,
     restarts: u8,
@@ -64,7 +69,8 @@ const RESTARTS: u8 = 3;
 
 impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        Self { at, order, up_to: u64::MAX, began: Time::ZERO, stage: Stage::Unpolled }
+        let terms = Terms { began: Time::ZERO, up_to: u64::MAX };
+        Self { at, order, stage: Stage::Outside { terms, restarts: 0 } }
     }
 
     pub(crate) const fn at(&self) -> &At<'a, T> {
@@ -75,35 +81,40 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         self.at.gate()
     }
 
+    /// Waits for so many nanoseconds at most. Without effect once it was polled.
+    pub(crate) const fn set_up_to(&mut self, nanos: u64) {
+        if let Stage::Outside { terms, .. } = &mut self.stage {
+            terms.up_to = nanos;
+        }
+    }
+
+    /// Sets what every charge costs. Without effect once it was polled.
+    pub(crate) fn set_cost(&mut self, cost: u32) {
+        self.order.tolls_mut().iter_mut().for_each(|toll| toll.cost = cost.into());
+    }
+
     /// By the shortest way, where it was not polled before.
     #[inline(always)]
     pub(crate) fn try_at_once(&mut self) -> Option<Status> {
-        if !matches!(self.stage, Stage::Unpolled) {
+        if !matches!(self.stage, Stage::Outside { .. }) {
             return None;
         }
-        let status = self.gate().ask_quickly(&self.order);
-        self.stage = if status.is_some() { Stage::Over } else { Stage::Fresh(0) };
-        status
-    }
-
-    const fn restarts(&self) -> u8 {
-        match &self.stage {
-            Stage::Unpolled | Stage::Over => 0,
-            Stage::Fresh(restarts) | Stage::Queued(restarts, _) => *restarts,
-            Stage::Delayed(delayed) => delayed.restarts,
-        }
+        let status = self.gate().ask_quickly(&self.order)?;
+        self.stage = Stage::Over;
+        Some(status)
     }
 
     /// Goes on as far as possible. `waker` is called when there may be more to do; time is the caller's to watch.
     pub(crate) fn advance(&mut self, waker: &Waker) -> Next<'a, T> {
         loop {
-            let next = match &self.stage {
-                Stage::Unpolled | Stage::Fresh(_) => self.arrive(waker),
-                Stage::Queued(_, ticket) => {
-                    let ticket = *ticket;
-                    self.look(ticket, waker)
+            let next = match self.stage {
+                Stage::Outside { terms, restarts } => self.arrive(terms, restarts, waker),
+                Stage::Queued { ticket, restarts } => {
+                    let gate = self.at.gate();
+                    let outcome = gate.queues().poll(gate, ticket, waker);
+                    self.follow(outcome, restarts)
                 }
-                Stage::Delayed(..) => self.await_pace(),
+                Stage::Delayed(_) => self.await_pace(),
                 Stage::Over => Some(Next::Sleep(None)),
             };
             if let Some(next) = next {
@@ -112,74 +123,68 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         }
     }
 
-    fn arrive(&mut self, waker: &Waker) -> Option<Next<'a, T>> {
-        let now = self.gate().now();
-        if self.restarts() == 0 {
-            self.began = now;
-        }
-        let began = self.began;
-        if let Some(booked) = self.try_without_queue(now, began) {
-            return self.go(booked);
-        }
-        let order = std::mem::take(&mut self.order);
+    fn arrive(&mut self, terms: Terms, restarts: u8, waker: &Waker) -> Option<Next<'a, T>> {
         let gate = self.at.gate();
-        let outcome = gate.queues().arrive(gate, order, began, self.up_to, waker);
-        self.follow(outcome)
+        let now = gate.now();
+        let terms = if restarts == 0 { Terms { began: now, ..terms } } else { terms };
+        if let Some(booked) = self.try_without_queue(now, terms) {
+            return self.go(booked, terms, restarts);
+        }
+        let order = mem::take(&mut self.order);
+        let outcome = gate.queues().arrive(gate, order, terms, waker);
+        self.follow(outcome, restarts)
     }
 
-    fn look(&mut self, ticket: Ticket, waker: &Waker) -> Option<Next<'a, T>> {
-        let gate = self.at.gate();
-        let outcome = gate.queues().poll(gate, ticket, waker);
-        self.follow(outcome)
-    }
-
-    fn follow(&mut self, outcome: WaitOutcome) -> Option<Next<'a, T>> {
+    fn follow(&mut self, outcome: WaitOutcome, restarts: u8) -> Option<Next<'a, T>> {
         match outcome {
-            WaitOutcome::Passed(status, due) => {
+            WaitOutcome::Passed(status, waited) => {
                 self.stage = Stage::Over;
-                Some(Next::Pass(status, due - self.began))
+                Some(Next::Pass(status, waited))
             }
-            WaitOutcome::Released(order, booked) => {
+            WaitOutcome::Released(order, terms, booked) => {
                 self.order = order;
-                self.go(*booked)
+                self.go(*booked, terms, restarts)
             }
-            WaitOutcome::Ended(ending) => Some(self.stop(*ending)),
+            WaitOutcome::Ended(ending) => {
+                self.stage = Stage::Over;
+                Some(Next::Stop(*ending))
+            }
             WaitOutcome::Waits(ticket, until) => {
-                self.stage = Stage::Queued(self.restarts(), ticket);
+                self.stage = Stage::Queued { ticket, restarts };
                 Some(Next::Sleep(until))
             }
         }
     }
 
     /// Where nobody waits and there is room. What is decided by a word has been tried already.
-    fn try_without_queue(&self, now: Time, began: Time) -> Option<Booked> {
+    fn try_without_queue(&self, now: Time, terms: Terms) -> Option<Booked> {
         let gate = self.at.gate();
         let by_word = |toll| matches!(gate.turns(toll), Turns::Booked);
         if gate.queues().any() || matches!(&self.order, Order::One(toll) if by_word(&toll.bucket)) {
             return None;
         }
-        match gate.ask(&self.order, Timing::release(now, began, self.up_to)) {
+        match gate.ask(&self.order, Timing::release(now, terms)) {
             Asked::Granted(booked) => Some(booked),
             Asked::Denied(_) | Asked::Unknown(_) => None,
         }
     }
 
     /// Charged: it goes, once its pace lets it.
-    fn go(&mut self, booked: Booked) -> Option<Next<'a, T>> {
+    fn go(&mut self, booked: Booked, terms: Terms, restarts: u8) -> Option<Next<'a, T>> {
         let (gate, now) = (self.at.gate(), self.at.gate().now());
         if booked.due <= now {
             self.stage = Stage::Over;
-            return Some(self.take(booked));
+            return Some(self.take(booked, terms));
         }
         let renews_at = gate::renews_at(gate, self.order.tolls(), &booked, now);
-        self.stage = Stage::Delayed(Box::new(Delayed { booked, renews_at, restarts: self.restarts() }));
+        self.stage = Stage::Delayed(Box::new(Delayed { booked, terms, renews_at, restarts }));
         None
     }
 
     fn await_pace(&mut self) -> Option<Next<'a, T>> {
         let gate = self.at.gate();
         let Stage::Delayed(delayed) = &mut self.stage else { return None };
-        let Delayed { booked, renews_at, restarts } = &mut **delayed;
+        let Delayed { booked, terms, renews_at, restarts } = &mut **delayed;
         let now = gate.now();
         let is_due = booked.due <= now;
         if let Some(at) = *renews_at
@@ -191,42 +196,34 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
                 gate::change_all(gate, tolls, BucketChange::MoreRoom, || {
                     gate::give_back(gate, tolls, booked, ReturnReason::Settled)
                 });
-                let restarts = *restarts + 1;
-                self.stage = Stage::Fresh(restarts);
-                return (restarts > RESTARTS).then(|| self.refuse_lost());
+                let (terms, restarts) = (*terms, *restarts + 1);
+                self.stage = Stage::Outside { terms, restarts };
+                return (restarts > RESTARTS).then(|| self.refuse_lost(terms));
             }
             *renews_at = gate::renews_at(gate, self.order.tolls(), booked, now);
         }
         if is_due {
-            let Stage::Delayed(delayed) = std::mem::replace(&mut self.stage, Stage::Over) else {
-                return None;
-            };
-            return Some(self.take(delayed.booked));
+            let Stage::Delayed(delayed) = mem::replace(&mut self.stage, Stage::Over) else { return None };
+            return Some(self.take(delayed.booked, delayed.terms));
         }
         Some(Next::Sleep([Some(booked.due), *renews_at].into_iter().flatten().min()))
     }
 
     /// The turn that it has, to be used.
-    fn take(&mut self, booked: Booked) -> Next<'a, T> {
-        let waited = booked.due - self.began;
+    fn take(&mut self, booked: Booked, terms: Terms) -> Next<'a, T> {
+        let waited = booked.due - terms.began;
         if let (Few::One(status), None) = (&booked.statuses, booked.permit) {
             return Next::Pass(*status, waited);
         }
-        let order = std::mem::take(&mut self.order);
+        let order = mem::take(&mut self.order);
         Next::Go(Reservation::new(self.at.clone(), order, booked), waited)
     }
 
-    fn refuse_lost(&mut self) -> Next<'a, T> {
-        let gate = self.at.gate();
-        let waited = gate.now() - self.began;
-        let statuses = gate.peek(&self.order);
-        let refused = Refused::new(Reason::TimedOut { waited }, &self.order, 0, statuses);
-        self.stop(Ending::Refused(refused))
-    }
-
-    fn stop(&mut self, ending: Ending) -> Next<'a, T> {
+    fn refuse_lost(&mut self, terms: Terms) -> Next<'a, T> {
         self.stage = Stage::Over;
-        Next::Stop(ending)
+        let gate = self.at.gate();
+        let reason = Reason::TimedOut { waited: gate.now() - terms.began };
+        Next::Stop(Ending::Refused(Refused::new(reason, &self.order, 0, gate.peek(&self.order))))
     }
 }
 
@@ -234,11 +231,10 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
 impl<T: WaitAt> Drop for WaiterHandle<'_, T> {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::Unpolled | Stage::Fresh(_) | Stage::Over => {}
-            Stage::Queued(_, ticket) => self.gate().queues().leave(self.gate(), *ticket),
+            Stage::Outside { .. } | Stage::Over => {}
+            Stage::Queued { ticket, .. } => self.gate().queues().leave(self.gate(), *ticket),
             Stage::Delayed(delayed) => {
-                let (gate, tolls) = (self.gate(), self.order.tolls());
-                gate::release_slots(gate, tolls, &delayed.booked);
+                gate::release_slots(self.gate(), self.order.tolls(), &delayed.booked);
             }
         }
     }

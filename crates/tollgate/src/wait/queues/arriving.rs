@@ -4,30 +4,29 @@
 use super::{
     Inner, LockedQueues, QueueId, Queues, SetForecast, WaitOutcome,
     queue::{EXACT_UP_TO, WaitQueue},
-    waiter::{Alarm, Waiter},
+    waiter::{Alarm, QueuedAt, Waiter},
     waiters::Ticket,
 };
 use crate::{
     decision::Verdict,
-    few::Few,
     step::turns::Turns,
     time::Time,
     wait::{
         gate::{Asked, Denied, Gate, Timing},
-        order::{Bucket, Order, Toll},
+        order::{Bucket, Order, Terms, Toll},
         refused::{Ending, Reason, Refused},
     },
 };
 use std::{collections::hash_map::Entry, task::Waker};
 
 impl LockedQueues<'_> {
-    pub(super) fn arrive(&mut self, order: Order, began: Time, up_to: u64, waker: Waker) -> WaitOutcome {
-        let now = self.gate.now().max(began);
-        let mut waiter = Waiter::new(order, began, up_to);
+    pub(super) fn arrive(&mut self, order: Order, terms: Terms, waker: Waker) -> WaitOutcome {
+        let now = self.gate.now().max(terms.began);
+        let mut waiter = Waiter::new(order, terms);
         if let Some((ticket, expected)) = self.try_join(&waiter, now) {
             Self::register(self.count, self.gate, &waiter.order);
             (waiter.queued_at, waiter.alarm, waiter.expected) =
-                (Few::One(0), Alarm::Set(Some(expected)), Some(expected));
+                (QueuedAt::One(0), Alarm::Set(Some(expected)), Some(expected));
             if expected <= now {
                 self.inner.waiters.insert(ticket, waiter);
                 return self.settle(ticket, now, waker);
@@ -47,11 +46,11 @@ impl LockedQueues<'_> {
                     .judge_set(ticket, &waiter, now)
                     .and_then(|()| Self::admit(self.gate, &mut self.inner.queues, &waiter, toll, now)),
             },
-            None => match self.gate.ask(&waiter.order, Timing::release(now, began, up_to)) {
+            None => match self.gate.ask(&waiter.order, Timing::release(now, terms)) {
                 Asked::Granted(booked) => {
                     Self::unregister(self.count, self.gate, &waiter.order);
                     self.inner.effects.gone.push(waker);
-                    return WaitOutcome::Released(waiter.order, Box::new(booked));
+                    return WaitOutcome::Released(waiter.order, terms, Box::new(booked));
                 }
                 Asked::Denied(denied) => {
                     let by = denied.by;
@@ -214,8 +213,7 @@ impl LockedQueues<'_> {
     pub(super) fn enqueue(&mut self, ticket: Ticket, toll: usize, now: Time) {
         let Inner { queues, waiters, agenda, .. } = &mut *self.inner;
         let Some(waiter) = waiters.get_mut(&ticket) else { return };
-        let others = waiter.queued_at.iter().copied().filter(|other| *other != toll);
-        waiter.queued_at = others.chain([toll]).collect();
+        waiter.queued_at.add(toll);
         let toll = &waiter.order.tolls()[toll];
         let queue = Self::queue_at(self.gate, queues, &toll.bucket);
         if !queue.is_empty() && queue.kind.is_slots() {

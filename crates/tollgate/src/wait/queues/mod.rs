@@ -34,7 +34,7 @@ mod waiters;
 use super::{
     forecast::{Goes, SetForecast, View},
     gate::{Booked, Gate},
-    order::{Bucket, Order},
+    order::{Bucket, Order, Terms},
     refused::Ending,
 };
 use crate::{
@@ -89,10 +89,10 @@ struct Claim {
 
 /// What has become of a waiter.
 pub(in crate::wait) enum WaitOutcome {
-    /// It goes, with one charge that was made then and holds no slots.
-    Passed(Status, Time),
+    /// It goes, with one charge that holds no slots, after a wait of so long.
+    Passed(Status, Duration),
     /// It goes, with its charges.
-    Released(Order, Box<Booked>),
+    Released(Order, Terms, Box<Booked>),
     Ended(Box<Ending>),
     /// It waits, and is to be polled again then or when it is woken.
     Waits(Ticket, Option<Time>),
@@ -181,17 +181,10 @@ impl WaitQueues {
         }
     }
 
-    /// Decides an order that may wait from `began` on: at once, or in a queue.
-    pub(super) fn arrive(
-        &self,
-        gate: &dyn Gate,
-        order: Order,
-        began: Time,
-        up_to: u64,
-        waker: &Waker,
-    ) -> WaitOutcome {
+    /// Decides an order that may wait: at once, or in a queue.
+    pub(super) fn arrive(&self, gate: &dyn Gate, order: Order, terms: Terms, waker: &Waker) -> WaitOutcome {
         let waker = waker.clone();
-        self.with(gate, |at| at.arrive(order, began, up_to, waker))
+        self.with(gate, |at| at.arrive(order, terms, waker))
     }
 
     /// What has become of a waiter. `waker` is called when something does.

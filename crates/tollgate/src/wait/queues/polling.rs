@@ -57,15 +57,16 @@ impl LockedQueues<'_> {
         if !unclaimed.is_empty() || waiter.deadline(0).is_some_and(|by| by < at) {
             return None;
         }
-        let timing = Timing::release(at, waiter.began, waiter.up_to);
+        let timing = Timing::release(at, waiter.terms);
         let (status, due) = self.gate.release_one(toll, timing)?;
+        let waited = due - waiter.terms.began;
         let is_next_expected = queue.remove_released(id, at, waiters, agenda);
         Self::unregister(self.count, self.gate, &waiters.get(&ticket)?.order);
         waiters.discard(&ticket);
         if !is_next_expected || agenda.due(now).is_some_and(|(_, is_only)| !is_only) {
             self.serve(now);
         }
-        Some(WaitOutcome::Passed(status, due))
+        Some(WaitOutcome::Passed(status, waited))
     }
 
     fn look(&mut self, ticket: Ticket, now: Time) -> WaitOutcome {
@@ -107,7 +108,7 @@ impl LockedQueues<'_> {
                 if booked.permit.is_some() {
                     Self::unregister(self.count, self.gate, &waiter.order);
                 }
-                WaitOutcome::Released(waiter.order, booked)
+                WaitOutcome::Released(waiter.order, waiter.terms, booked)
             }
             WaiterState::Ended(ending) => WaitOutcome::Ended(ending),
             WaiterState::Waiting | WaiterState::Withdrawn => WaitOutcome::Waits(ticket, None),
@@ -187,7 +188,7 @@ impl LockedQueues<'_> {
     pub(super) fn sleeps_until(&self, ticket: Ticket, now: Time) -> Option<Time> {
         let waiter = self.inner.waiters.get(&ticket)?;
         let mut until = waiter.ends().map(|(at, _)| at);
-        for toll in waiter.queued_at.iter() {
+        for toll in waiter.queued_at.tolls() {
             let Some(queue) = self.inner.queues.get(&waiter.order.queue(*toll)) else { continue };
             let is_head = queue.head() == Some(ticket);
             // Those in front may not be polled any more; or this is the next one, see `plan`.
@@ -198,7 +199,7 @@ impl LockedQueues<'_> {
             let bucket = &waiter.order.tolls()[*toll].bucket;
             let looks_at = queue.looks_at.filter(|_| is_head);
             // Later than expected, it looks ever more rarely.
-            let later = || now + GRACE.max((now - waiter.began) / 4);
+            let later = || now + GRACE.max((now - waiter.terms.began) / 4);
             let own = match queue.kind {
                 _ if looks_at.is_some() => None,
                 Turns::Slots { .. } if is_near() => queue.looks_at.map(|at| at + GRACE),

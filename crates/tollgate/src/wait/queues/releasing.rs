@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     decision::{DecidedBy, Verdict},
-    few::Few,
     step::{taken::ReturnReason, turns::Turns},
     time::Time,
     wait::{
@@ -34,7 +33,7 @@ impl LockedQueues<'_> {
         let is_head = |toll: &usize| {
             self.inner.queues.get(&waiter.order.queue(*toll)).is_some_and(|it| it.head() == Some(ticket))
         };
-        if is_set && !waiter.queued_at.iter().all(is_head) {
+        if is_set && !waiter.queued_at.tolls().iter().all(is_head) {
             // Whoever leaves the other queue comes here again.
             return;
         }
@@ -45,12 +44,12 @@ impl LockedQueues<'_> {
         if let Some(toll) = is_set.then(|| self.held_up(ticket, waiter)).flatten() {
             return self.move_to(ticket, toll, at);
         }
-        match self.gate.ask(&waiter.order, Timing::release(at, waiter.began, waiter.up_to)) {
+        match self.gate.ask(&waiter.order, Timing::release(at, waiter.terms)) {
             Asked::Granted(booked) => self.release(ticket, booked, at),
             Asked::Unknown(error) => self.end(ticket, Ending::Store(error), at),
             Asked::Denied(denied) => {
                 let by = denied.by;
-                let stands_there = waiter.queued_at.contains(&by);
+                let stands_there = waiter.queued_at.tolls().contains(&by);
                 match self.judge(waiter, denied, at) {
                     Err(ending) => self.end(ticket, ending, at),
                     Ok(_) if !stands_there => self.move_to(ticket, by, at),
@@ -114,14 +113,14 @@ impl LockedQueues<'_> {
     pub(super) fn is_full(&self, waiter: &Waiter, toll: usize) -> bool {
         let bucket = &waiter.order.tolls()[toll].bucket;
         let waiting = self.inner.queues.get(&bucket.queue()).map_or(0, WaitQueue::len);
-        !waiter.queued_at.contains(&toll)
+        !waiter.queued_at.tolls().contains(&toll)
             && self.gate.turns(bucket).queue().is_some_and(|most| waiting >= most as usize)
     }
 
     /// From wherever a waiter stands to the queue of another toll.
     pub(super) fn move_to(&mut self, ticket: Ticket, toll: usize, at: Time) {
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
-        let moves = waiter.moves;
+        let moves = waiter.queued_at.moves();
         let admitted = Self::admit(self.gate, &mut self.inner.queues, waiter, toll, at);
         let id = waiter.order.queue(toll);
         self.forget_if_empty(id);
@@ -133,7 +132,7 @@ impl LockedQueues<'_> {
                 }
                 if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
                     waiter.expected = expected;
-                    waiter.moves = MOVES.min(moves + 1);
+                    waiter.queued_at.count_move();
                     // It sleeps for a queue that it has left.
                     waiter.wake_to_set_alarm(&mut self.inner.effects);
                 }
@@ -180,7 +179,7 @@ impl LockedQueues<'_> {
         let Some(queue) = queues.get(&id) else { return Vec::new() };
         let here = |ticket| {
             let waiter: &Waiter = waiters.get(&ticket)?;
-            let toll = waiter.queued_at.iter().find(|toll| waiter.order.queue(**toll) == id)?;
+            let toll = waiter.queued_at.tolls().iter().find(|toll| waiter.order.queue(**toll) == id)?;
             Some((waiter, *toll))
         };
         let Some((waiter, toll)) = queue.head().and_then(here) else { return Vec::new() };
@@ -255,7 +254,7 @@ impl LockedQueues<'_> {
     pub(super) fn leave_queues(&mut self, ticket: Ticket, at: Time, leaving: Departure) {
         let Inner { queues, waiters, agenda, .. } = &mut *self.inner;
         let Some(waiter) = waiters.get_mut(&ticket) else { return };
-        let queued_at = std::mem::replace(&mut waiter.queued_at, Few::Many(Vec::new()));
+        let queued_at = waiter.queued_at.leave();
         for toll in &*queued_at {
             let id = waiters[&ticket].order.queue(*toll);
             let Some(queue) = queues.get_mut(&id) else { continue };

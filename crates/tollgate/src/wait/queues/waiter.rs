@@ -7,26 +7,35 @@ use crate::{
     time::{Time, hint, nanos},
     wait::{
         gate::Booked,
-        order::{Bucket, Order},
+        order::{Bucket, Order, Terms},
         refused::{Ending, Reason, Refused},
     },
 };
-use std::{task::Waker, time::Duration};
+use std::{mem, slice, task::Waker, time::Duration};
 
 pub(super) struct Waiter {
     pub(super) order: Order,
-    pub(super) began: Time,
-    /// In nanoseconds; as long as it takes where it does not say.
-    pub(super) up_to: u64,
-    /// In which queues it stands, by the number of the toll.
-    pub(super) queued_at: Few<usize>,
-    /// How often it went from one queue to another.
-    pub(super) moves: u32,
+    pub(super) terms: Terms,
+    pub(super) queued_at: QueuedAt,
     /// When its turn was expected on arrival.
     pub(super) expected: Option<Time>,
     pub(super) alarm: Alarm,
     pub(super) waker: Option<Waker>,
     pub(super) state: WaiterState,
+}
+
+/// In which queues a waiter stands, by the numbers of the tolls. Only a set goes from one queue to another, or stands in
+/// several.
+pub(super) enum QueuedAt {
+    NoQueue,
+    One(usize),
+    Moved(Box<Moved>),
+}
+
+pub(super) struct Moved {
+    tolls: Vec<usize>,
+    /// How often it went from one queue to another.
+    count: u32,
 }
 
 /// Whether a waiter looks at its queue by itself.
@@ -47,13 +56,11 @@ pub(super) enum WaiterState {
 }
 
 impl Waiter {
-    pub(super) const fn new(order: Order, began: Time, up_to: u64) -> Self {
+    pub(super) const fn new(order: Order, terms: Terms) -> Self {
         Self {
             order,
-            began,
-            up_to,
-            queued_at: Few::Many(Vec::new()),
-            moves: 0,
+            terms,
+            queued_at: QueuedAt::NoQueue,
             expected: None,
             alarm: Alarm::Set(None),
             waker: None,
@@ -68,13 +75,13 @@ impl Waiter {
     /// The latest time at which its turn may come at a toll.
     pub(super) fn deadline(&self, toll: usize) -> Option<Time> {
         let own = self.order.tolls().get(toll).and_then(|toll| toll.up_to);
-        let up_to = own.map_or(self.up_to, |own| own.min(self.up_to));
-        (up_to < u64::MAX).then(|| self.began + Duration::from_nanos(up_to))
+        let up_to = own.map_or(self.terms.up_to, |own| own.min(self.terms.up_to));
+        (up_to < u64::MAX).then(|| self.terms.began + Duration::from_nanos(up_to))
     }
 
     /// When it stops waiting where it stands, and for which toll.
     pub(super) fn ends(&self) -> Option<(Time, usize)> {
-        self.queued_at.iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
+        self.queued_at.tolls().iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
     }
 
     /// The bucket of a queue in which it stands.
@@ -94,9 +101,59 @@ impl Waiter {
         let reason = match start {
             // A wait as long as this one is long enough when it begins later by what is missing.
             Ok(start) => Reason::Late { retry_after: missing(start).unwrap_or_default() },
-            Err(at) => Reason::TimedOut { waited: at - self.began },
+            Err(at) => Reason::TimedOut { waited: at - self.terms.began },
         };
         Ending::Refused(Refused::new(reason, &self.order, toll, statuses))
+    }
+}
+
+impl QueuedAt {
+    pub(super) fn tolls(&self) -> &[usize] {
+        match self {
+            Self::NoQueue => &[],
+            Self::One(toll) => slice::from_ref(toll),
+            Self::Moved(moved) => &moved.tolls,
+        }
+    }
+
+    pub(super) const fn moves(&self) -> u32 {
+        match self {
+            Self::NoQueue | Self::One(_) => 0,
+            Self::Moved(moved) => moved.count,
+        }
+    }
+
+    /// Adds the queue of a toll.
+    pub(super) fn add(&mut self, toll: usize) {
+        if let Self::NoQueue = self {
+            *self = Self::One(toll);
+        } else if !self.tolls().contains(&toll) {
+            self.moved().tolls.push(toll);
+        }
+    }
+
+    /// Counts a move.
+    pub(super) fn count_move(&mut self) {
+        let moved = self.moved();
+        moved.count = moved.count.saturating_add(1);
+    }
+
+    /// In which queues it stood; it stands in none from now on.
+    pub(super) fn leave(&mut self) -> Few<usize> {
+        match self {
+            Self::Moved(moved) => Few::Many(mem::take(&mut moved.tolls)),
+            _ => mem::replace(self, Self::NoQueue).tolls().iter().copied().collect(),
+        }
+    }
+
+    fn moved(&mut self) -> &mut Moved {
+        if !matches!(self, Self::Moved(_)) {
+            *self = Self::Moved(Box::new(Moved { tolls: self.tolls().to_vec(), count: 0 }));
+        }
+        match self {
+            Self::Moved(moved) => moved,
+            Self::NoQueue | Self::One(_) => unreachable!("it has just been made"),
+        }
     }
 }
 

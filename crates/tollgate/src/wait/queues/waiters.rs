@@ -93,3 +93,17 @@ impl Index<&Ticket> for Waiters {
         self.get(ticket).expect("a waiter that is here")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Waiter;
+    use crate::{Limiter, MemoryStore, wait::Wait};
+
+    /// Ten thousand waiters cost memory only, so there should be little of it.
+    #[test]
+    fn a_waiter_is_small() {
+        assert!(size_of::<Option<(u64, Waiter)>>() <= 152);
+        // With a tokio task around it: two blocks of 128 bytes, and not three.
+        assert!(size_of::<Wait<'_, Limiter>>() <= 112 && size_of::<Wait<'_, MemoryStore>>() <= 112);
+    }
+}
