@@ -10,6 +10,7 @@ mod dashboard;
 mod database;
 #[cfg(feature = "demo")]
 mod demo;
+mod docs;
 mod explain;
 mod folder;
 mod hangup;
