@@ -134,8 +134,8 @@ impl<S: Enter + 'static> StoreBackend<S> {
     fn check_later(&self, owned: OwnedCharges<S::Limit>) -> Admitting {
         let store = Arc::clone(&self.store);
         Box::pin(async move {
-            let values = owned.values();
-            let charges = owned.charges(&values);
+            let borrowed = owned.borrow();
+            let charges = borrowed.charges();
             let status = store.check(&charges).await?;
             if status.is_deny() {
                 let no_room = |after| Reason::NoRoom { retry_after: Some(after) };

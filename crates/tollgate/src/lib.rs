@@ -70,7 +70,7 @@ pub use limit::{
 pub use limit::{Calendar, Unit};
 pub use limiter::Limiter;
 pub use numbers::{BucketNumbers, Numbers, SmoothNumbers, Which, WindowNumbers};
-pub use owned::{KeyValues, OwnedCharges, OwnedKey};
+pub use owned::{BorrowedCharges, KeyValues, OwnedCharges, OwnedKey};
 #[cfg(feature = "tokio")]
 pub use paced::Paced;
 #[cfg(feature = "http-body")]

@@ -113,28 +113,48 @@ impl<L: Clone> OwnedCharges<L> {
         Self(charges.iter().map(own).collect())
     }
 
-    /// The values of each key, to be passed to [`charges`](Self::charges).
+    /// The same charges, to be borrowed.
     #[must_use]
-    pub fn values(&self) -> Vec<KeyValues<'_>> {
-        self.0.iter().map(|charge| charge.key.values()).collect()
+    pub fn borrow(&self) -> BorrowedCharges<'_, L> {
+        BorrowedCharges(self.0.iter().map(|charge| (charge, charge.key.values())).collect())
     }
+}
 
-    /// The same charges, borrowed. `values` are their own [`values`](Self::values).
+/// [`OwnedCharges`] with what their keys need to be borrowed.
+#[derive(Debug)]
+pub struct BorrowedCharges<'c, L>(Vec<(&'c OwnedCharge<L>, KeyValues<'c>)>);
+
+impl<L> BorrowedCharges<'_, L> {
+    /// The charges, in the order they were given.
     #[must_use]
-    pub fn charges<'c>(&'c self, values: &'c [KeyValues<'c>]) -> Vec<Charge<'c, L>> {
-        let borrow = |(charge, values): (&'c OwnedCharge<L>, &'c KeyValues<'c>)| Charge {
+    pub fn charges(&self) -> Vec<Charge<'_, L>> {
+        let charges = self.0.iter().map(|(charge, values)| Charge {
             limit: &charge.limit,
             key: charge.key.key(values),
             cost: charge.cost,
             up_to: charge.up_to,
-        };
-        self.0.iter().zip(values).map(borrow).collect()
+        });
+        charges.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn owned_charges_are_the_charges_that_they_were_made_from() {
+        let list = [Some("a"), None];
+        let keys = [Key::List(&list), Key::All, Key::Text("alice")];
+        let made: Vec<_> = (1..).zip(keys).map(|(cost, key)| Charge::new(&"limit", key).cost(cost)).collect();
+        let owned = OwnedCharges::new(&made);
+        let borrowed = owned.borrow();
+        let charges = borrowed.charges();
+        assert_eq!(charges.len(), made.len());
+        for (charge, made) in charges.iter().zip(&made) {
+            assert_eq!((charge.key.hash([1, 2], 3), charge.cost), (made.key.hash([1, 2], 3), made.cost));
+        }
+    }
 
     #[test]
     fn an_owned_key_is_the_key_that_it_was_made_from() {

@@ -113,8 +113,8 @@ impl Enter for RedisStore {
     ) -> impl Answer<Entered<RedisPermit>> + use<> {
         let (store, owned) = (Self::clone(self), OwnedCharges::new(charges));
         async move {
-            let values = owned.values();
-            let charges = owned.charges(&values);
+            let borrowed = owned.borrow();
+            let charges = borrowed.charges();
             let entered = store.enter_set(&charges, Duration::MAX, Room::AsSaid).await;
             entered.map(Entered::In).or_else(Entered::from_error)
         }

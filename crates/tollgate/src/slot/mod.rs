@@ -12,8 +12,11 @@
 //! 2. [`LockedSlot`]: any state and any extras, under the slot's lock.
 //! 3. A locked set of slots: several `LockedSlot`s, locked in address order. Only a store has these.
 //!
-//! Everything else that happens to a bucket (refund, reset, grant, ban, leave, renew, a waiter's release) happens on a
-//! `LockedSlot`. How a slot is found and locked, and where its parts are kept, is its owner's business.
+//! Where plain words decide (no extras, no queue), owners have shorter ways under the same locks, each with its figure: a
+//! limiter to release a waiter, a store to charge one slot and a set of words.
+//!
+//! Everything else that happens to a bucket (refund, reset, grant, ban, leave, renew, giving back) happens on a `LockedSlot`.
+//! How a slot is found and locked, and where its parts are kept, is its owner's business.
 //!
 //! **The word.** A word is an even number, and its last bit is a lock. A decision reads the word and computes. If it denies,
 //! it writes nothing. Otherwise it locks with one compare-and-swap from the value it computed on, checks that the slot still

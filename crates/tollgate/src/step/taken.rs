@@ -36,7 +36,7 @@ pub(crate) struct Taken {
 /// Why units come back that were charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReturnReason {
-    /// The turn they were charged for is not due, and given up. LaterCharges turns keep their times, so of its units as many less
+    /// The turn they were charged for is not due, and given up. Turns reserved after it keep their times, so as many of its units less
     /// come back as were charged after it.
     Cancelled,
     /// They turned out not to be needed.

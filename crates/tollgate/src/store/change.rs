@@ -19,8 +19,9 @@ use crate::{
 use std::{collections::HashMap, num::NonZeroU32, slice, sync::Arc, time::Duration};
 
 impl<C: Clock> MemoryStore<C> {
-    /// Changes a limit's numbers; what was consumed is kept, as the kinds promise. Charges on this limit wait meanwhile,
-    /// some nanoseconds for each place in its table; other limits' do not.
+    /// Changes a limit's numbers; what was consumed is kept, as the kinds promise. Charges on this limit wait meanwhile, for
+    /// some nanoseconds for each place in its table, which is the whole store's unless the limit has room of its own. Charges
+    /// on other limits do not wait, unless their limit is changed as well.
     ///
     /// # Errors
     /// Where the store does not know the limit.
@@ -53,12 +54,17 @@ impl<C: Clock> MemoryStore<C> {
         self.remove_each(slice::from_ref(limit))
     }
 
-    /// Forgets limits, all or none, in one pass over their tables.
+    /// Forgets limits in one pass over their tables. One that the store does not know does not keep the others: they are
+    /// forgotten, and that is the error.
     pub(super) fn remove_each(&self, limits: &[LimitHandle]) -> Result<(), StoreError> {
         let mut numbers = self.changing();
         let mut batch = Batch::default();
+        let mut outcome = Ok(());
         for limit in limits {
-            batch.add(self.known(limit)?, ());
+            match self.known(limit) {
+                Ok(entry) => batch.add(entry, ()),
+                Err(error) => outcome = Err(error),
+            }
         }
         // A later limit under the same tag must not find these; nor may a charge under way enter new ones.
         let mut turns = Vec::with_capacity(batch.limits.len());
@@ -88,7 +94,7 @@ impl<C: Clock> MemoryStore<C> {
         self.extras.lock(self.clock.now()).forget(|tag| batch.places.of(tag).is_some());
         drop(numbers);
         self.touch_waiting(&batch.places);
-        Ok(())
+        outcome
     }
 
     /// Looks again at whoever waits for one of these limits.

@@ -146,7 +146,9 @@ impl<C: Clock> MemoryStore<C> {
     pub(super) fn charge_locked(&self, charge: &BucketCharge<'_>, now: Time, mode: Mode) -> (Status, Taken) {
         let mut taken = Taken::default();
         let request = charge.request(mode);
-        let needs_slot = |status: &Status, _: &OpenSlot<'_, '_>| charge.needs_slot(mode, status);
+        let needs_slot = |status: Option<&Status>, _: &OpenSlot<'_, '_>| {
+            status.is_some_and(|status| charge.needs_slot(mode, status))
+        };
         let act = |slot: &mut LockedSlot<'_>| slot.charge(&request, || self.next_permit(), Some(&mut taken));
         let status = self.with_slot(charge, now, needs_slot, act);
         self.count_refusal(&status);

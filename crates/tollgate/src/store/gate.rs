@@ -244,7 +244,8 @@ impl<C: Clock> Gate for MemoryStore<C> {
         act: &mut dyn FnMut(&mut LockedSlot<'_>),
     ) {
         if let Some((entry, print)) = self.bucket(bucket) {
-            let needs_slot = |(): &(), open: &OpenSlot<'_, '_>| missing == Missing::Enter || open.inherits;
+            let needs_slot =
+                |_: Option<&()>, open: &OpenSlot<'_, '_>| missing == Missing::Enter || open.inherits;
             Self::with_slot(self, &BucketCharge::free(entry, print), now, needs_slot, act);
         }
     }

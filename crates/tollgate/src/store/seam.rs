@@ -284,6 +284,7 @@ impl<C: Clock + Send + Sync> Store for MemoryStore<C> {
     }
 
     fn remove_all(&self, limits: &[LimitHandle]) {
+        // Those that the store does not know are gone already.
         let _ = self.remove_each(limits);
     }
 

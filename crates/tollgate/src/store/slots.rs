@@ -56,13 +56,14 @@ pub(super) type HeldExtras<'a> = Option<MutexGuard<'a, Held>>;
 
 impl<C: Clock> MemoryStore<C> {
     /// Runs `act` on a bucket under its lock. A bucket without a slot is treated as never used and not kept, unless
-    /// `needs_slot` says of the result that it is to be: then it gets a slot, and `act` runs again on that.
+    /// `needs_slot` says that it gets a slot. It is asked before `act` runs, and again with the result, which `act` then finds
+    /// anew on the slot.
     #[inline(always)]
     pub(super) fn with_slot<R>(
         &self,
         bucket: &BucketCharge<'_>,
         now: Time,
-        needs_slot: impl Fn(&R, &OpenSlot<'_, '_>) -> bool,
+        needs_slot: impl Fn(Option<&R>, &OpenSlot<'_, '_>) -> bool,
         mut act: impl FnMut(&mut LockedSlot<'_>) -> R,
     ) -> R {
         let mut backoff = Backoff::default();
@@ -71,10 +72,13 @@ impl<C: Clock> MemoryStore<C> {
             let mut held = self.lock_extras(std::slice::from_ref(bucket), now);
             if found.slot.is_none() {
                 let mut open = self.open(&found, None, &held, now);
-                let result = act(&mut open.locked);
-                if bucket.entry.is_retired() || !needs_slot(&result, &open) {
-                    self.close(&mut open, &mut held, now);
-                    return result;
+                let is_retired = bucket.entry.is_retired();
+                if is_retired || !needs_slot(None, &open) {
+                    let result = act(&mut open.locked);
+                    if is_retired || !needs_slot(Some(&result), &open) {
+                        self.close(&mut open, &mut held, now);
+                        return result;
+                    }
                 }
                 drop(open);
                 if !self.enter_slot(&mut found, now, &[]) {
@@ -219,6 +223,10 @@ impl<C: Clock> MemoryStore<C> {
         let BucketCharge { entry, print, .. } = &open.found.bucket;
         let (extras, kept) = (open.locked.extras, open.kept);
         let held = held.get_or_insert_with(|| self.extras.lock(now));
+        if entry.is_retired() {
+            // The limit was removed meanwhile, and nobody would come to forget these.
+            return;
+        }
         held.change((entry.tag, print.full()), &entry.extras, now, |extra| {
             let (more, less) =
                 (extras.granted.saturating_sub(kept.granted), kept.granted.saturating_sub(extras.granted));

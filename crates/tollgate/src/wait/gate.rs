@@ -36,8 +36,9 @@ pub trait Gate {
     /// Makes all charges, or none.
     fn ask(&self, order: &Order, timing: Timing) -> Asked;
 
-    /// Charges a waiter of one charge that is released where a rate decides and no slots; and as of when. `None` where that
-    /// takes more: [ask](Self::ask). Nothing is charged then.
+    /// Releases a waiter of one charge by a shorter way than [`ask`](Self::ask), where the gate has one: its status, and the
+    /// time as of which it is charged. `None` where there is no shorter way for this charge, or it does not pass now; nothing is
+    /// charged then.
     fn release_one(&self, _: &Toll, _: Timing) -> Option<(Status, Time)> {
         None
     }

@@ -67,13 +67,18 @@ fn of_a_limit_that_is_changed_twice_at_once_the_last_numbers_hold() {
 }
 
 #[test]
-fn an_unknown_limit_leaves_all_others_as_they_were() {
+fn an_unknown_limit_changes_no_other_and_keeps_none_from_being_removed() {
     let (store, other) = (store(), store());
     let ours = store.add(bucket(10, 100)).unwrap();
     let theirs = other.add(bucket(10, 100)).unwrap();
     let changes = [(ours.clone(), bucket(10, 200)), (theirs, bucket(10, 200))];
     assert_eq!(store.change_all(&changes), Err((1, StoreError::UnknownLimit)));
     assert_eq!(remaining(&store, &ours), 100);
+    // What is unknown is gone already: the others go as well.
+    let [(ours, _), (theirs, _)] = changes;
+    store.remove_all(&[theirs.clone(), ours.clone()]);
+    assert_eq!(store.check(&[Charge::new(&ours, "a")]).unwrap_err(), StoreError::UnknownLimit);
+    assert_eq!(remaining(&other, &theirs), 100);
 }
 
 #[test]

@@ -83,6 +83,27 @@ fn a_future_that_moves_to_another_task_wakes_that_one() {
 }
 
 #[test]
+fn a_turn_that_moves_up_wakes_one_behind_the_head() {
+    let (limiter, clock) = limiter(bucket(1, 1));
+    assert!(limiter.check().is_allow());
+    let mut waits: Vec<_> = (0..6).map(|_| Box::pin(limiter.wait())).collect();
+    let tasks: Vec<_> = waits.iter().map(|_| Arc::new(Counts::default())).collect();
+    let wakers: Vec<_> = tasks.iter().map(|task| Waker::from(Arc::clone(task))).collect();
+    for (wait, waker) in waits.iter_mut().zip(&wakers) {
+        assert!(wait.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+    }
+    let woken = || tasks.iter().map(|task| task.0.load(SeqCst)).collect::<Vec<_>>();
+    drop(waits.remove(0));
+    assert_eq!(woken(), [0, 1, 1, 0, 0, 0], "the new head, and one in case that is not polled");
+    for (wait, waker) in waits.iter_mut().zip(&wakers[1..]).take(2) {
+        assert!(wait.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+    }
+    clock.advance(SECOND);
+    assert!(waits[0].as_mut().poll(&mut Context::from_waker(&wakers[1])).is_ready());
+    assert_eq!(woken()[3..], [1, 0, 0], "the head is in time");
+}
+
+#[test]
 fn a_future_polled_after_its_end_charges_nothing() {
     let limiter = limiter(bucket(1, 5)).0;
     let _ = limiter.peek(0);

@@ -164,21 +164,17 @@ impl LockedQueues<'_> {
         }
         let bucket = head.bucket_of(id).cloned();
         let look = || bucket.filter(|_| !queue.kind.is_slots()).and_then(|bucket| self.gate.look(&bucket));
-        let mut woken = 0;
         for (place, (ticket, turn)) in queue.turns(now, look).take(NEAR).enumerate() {
             let by = if place == 0 { at } else { turn.unwrap_or(at + GRACE) };
             let Some(waiter) = waiters.get_mut(&ticket) else { return };
-            match waiter.alarm {
+            if waiter.alarm == Alarm::Woken {
                 // Told before, it may not be polled any more.
-                Alarm::Woken => {}
-                Alarm::Set(_) if waiter.alarm.is_set_by(by) && place > 0 => return,
-                Alarm::Set(_) if waiter.alarm.is_set_by(by) => {}
-                Alarm::Set(_) => {
-                    waiter.wake_to_set_alarm(effects);
-                    woken += 1;
-                }
+                continue;
             }
-            if woken == 2 {
+            if !waiter.alarm.is_set_by(by) {
+                waiter.wake_to_set_alarm(effects);
+            }
+            if place > 0 {
                 return;
             }
         }

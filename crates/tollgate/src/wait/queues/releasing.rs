@@ -2,7 +2,7 @@
 
 use super::{
     BucketChange, Claim, GRACE, Inner, LockedQueues, QueueId,
-    queue::WaitQueue,
+    queue::{EXACT_UP_TO, WaitQueue},
     waiter::{Waiter, WaiterState},
     waiters::Ticket,
 };
@@ -155,10 +155,12 @@ impl LockedQueues<'_> {
             }
         }
         queue.schedule(id, now, agenda);
-        if effect == BucketChange::MoreRoom && queue.kind != Turns::Asked {
+        // More room makes nobody late, unless a window that is emptied begins anew and ends later. In a long queue those are told
+        // by their deadlines: to find them takes time for everybody in it.
+        let is_late_for_more = queue.kind == Turns::Asked && queue.len() <= EXACT_UP_TO;
+        if effect == BucketChange::MoreRoom && !is_late_for_more {
             return;
         }
-        // A window that is emptied begins anew, and ends later.
         self.serve(now);
         for (ticket, toll, start) in self.out_of_time(id, now) {
             let Some(waiter) = self.inner.waiters.get(&ticket) else { continue };
