@@ -39,4 +39,4 @@ pub use error::ForwardError;
 pub use forward::forward;
 pub use request::RequestBody;
 pub use serve::{ALPN, Access, Handler, Http2Settings, Limits, Observer, Settings, serve};
-pub use upstream::{HealthSettings, ServerSettings, ServerState, Upstream, UpstreamError, UpstreamSettings};
+pub use upstream::{ServerState, Upstream, UpstreamError};

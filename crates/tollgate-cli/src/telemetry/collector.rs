@@ -13,10 +13,8 @@ use http_body_util::{BodyExt, Limited};
 use prost::Message;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
-use tollgate_gateway::{
-    ClientInfo, RequestBody, Scheme, ServerSettings, Span, Upstream, UpstreamSettings, forward,
-};
-use tollgate_rules::model::Telemetry;
+use tollgate_gateway::{ClientInfo, RequestBody, Scheme, Span, Upstream, forward};
+use tollgate_rules::model::{self, Telemetry};
 
 /// How long one try may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,8 +44,7 @@ enum Refused {
 impl Collector {
     pub(super) fn new(settings: &Telemetry) -> Result<Self> {
         let (origin, path) = split(&settings.otlp);
-        let server = ServerSettings { url: origin.to_owned(), weight: 1 };
-        let mut upstream = UpstreamSettings::new("telemetry", vec![server]);
+        let mut upstream = model::Upstream::new("telemetry", [origin.to_owned()]);
         upstream.connect_timeout = PATIENCE;
         upstream.timeout = PATIENCE;
         let header = |(name, value): &(String, String)| {

@@ -11,9 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::time::timeout;
-use tollgate_gateway::{
-    ClientInfo, RequestBody, Scheme, ServerSettings, Upstream, UpstreamSettings, forward,
-};
+use tollgate_gateway::{ClientInfo, RequestBody, Scheme, Upstream, forward};
+use tollgate_rules::model;
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,8 +38,7 @@ impl Server {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(misuse().into());
         }
-        let server = ServerSettings { url: url.to_owned(), weight: 1 };
-        let mut settings = UpstreamSettings::new("server", vec![server]);
+        let mut settings = model::Upstream::new("server", [url.to_owned()]);
         settings.connect_timeout = PATIENCE;
         settings.timeout = PATIENCE;
         let upstream = Upstream::new(settings).map_err(|_| misuse())?;

@@ -1,7 +1,7 @@
 //! What the gateway needs to know of the rules in force, made once for all requests.
 
 use super::{Tracer, responses::ResponseRecorder};
-use crate::{HealthSettings, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
+use crate::{Upstream, UpstreamError};
 use std::sync::Arc;
 use thiserror::Error;
 use tollgate::{Bandwidth, Enter, Rate};
@@ -54,10 +54,9 @@ impl Prepared {
 
     pub(super) fn new(file: &RuleFile, old: &[Arc<Upstream>]) -> Result<Self, PrepareError> {
         let prepare = |upstream: &model::Upstream| {
-            let settings = settings(upstream);
             let made = match old.iter().find(|old| old.name() == upstream.name) {
-                Some(old) => Upstream::replace(old, settings),
-                None => Upstream::new(settings),
+                Some(old) => Upstream::replace(old, upstream.clone()),
+                None => Upstream::new(upstream.clone()),
             };
             made.map_err(|source| PrepareError { name: upstream.name.clone(), source })
         };
@@ -141,23 +140,4 @@ fn policies(program: &Program) -> Vec<Policy> {
         }
     };
     of_rule.map(policy).collect()
-}
-
-fn settings(upstream: &model::Upstream) -> UpstreamSettings {
-    let server = |server: &model::Server| ServerSettings { url: server.url.clone(), weight: server.weight };
-    let health = upstream.health.as_ref().map(|health| HealthSettings {
-        path: health.path.clone(),
-        every: health.every,
-        unhealthy_after: health.unhealthy_after,
-        healthy_after: health.healthy_after,
-    });
-    UpstreamSettings {
-        connect_timeout: upstream.connect_timeout,
-        timeout: upstream.timeout,
-        idle_timeout: upstream.idle_timeout,
-        abort_grace: upstream.abort_grace,
-        tunnel_timeout: upstream.tunnel_timeout,
-        health,
-        ..UpstreamSettings::new(upstream.name.as_str(), upstream.servers.iter().map(server).collect())
-    }
 }

@@ -22,7 +22,7 @@ use crate::{
     interim::InterimSender,
     request::RequestBody,
     upstream::{
-        Upstream, UpstreamSettings,
+        Upstream,
         connect::{ConnectError, Offer},
         h1::{Answer, Connection, Failed, Outbound, exchange},
         h2::Sender,
@@ -38,6 +38,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
+use tollgate_rules::model;
 use tunnel::Tunnel;
 
 /// How often a request is tried again after connections that were found closed.
@@ -155,7 +156,7 @@ impl Sending<'_> {
         &mut self,
         connection: Box<Connection>,
         server: &Arc<Server>,
-        settings: &UpstreamSettings,
+        settings: &model::Upstream,
         guards: &mut Guards,
     ) -> Result<Response<Body>, Unsent> {
         // HTTP/1.0 clients need not say which host they mean.

@@ -1,7 +1,7 @@
 //! How a server is: what requests found (passive), and what it says itself when asked (active).
 //!
 //! Passive: three connections in a row that could not be made set a server aside for ten seconds; then the next request
-//! may try it. Active: as [`HealthSettings`](super::HealthSettings) says. A server that is only set aside is still tried
+//! may try it. Active: as [`HealthCheck`] says. A server that is only set aside is still tried
 //! when there is no other; one that says it is not well, or does not answer, is not.
 
 use super::{
@@ -9,7 +9,6 @@ use super::{
     connect::Offer,
     h1::{Answer, Outbound, exchange},
     server::{Line, Server},
-    settings::HealthSettings,
 };
 use crate::{guards::Guards, request::RequestBody};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
@@ -22,6 +21,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use tollgate_rules::model::HealthCheck;
 
 const SET_ASIDE_AFTER: u32 = 3;
 const SET_ASIDE_FOR: Duration = Duration::from_secs(10);
@@ -74,7 +74,7 @@ pub(super) fn millis() -> u64 {
 }
 
 /// Asks one server until the upstream is gone.
-pub(super) async fn check(upstream: Weak<Upstream>, index: usize, settings: HealthSettings) {
+pub(super) async fn check(upstream: Weak<Upstream>, index: usize, settings: HealthCheck) {
     let (mut good, mut bad) = (0, 0);
     loop {
         let Some(asked) = upstream.upgrade() else { return };

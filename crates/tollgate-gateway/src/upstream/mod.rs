@@ -6,17 +6,17 @@
 
 mod balance;
 pub(crate) mod connect;
+mod error;
 pub(crate) mod h1;
 pub(crate) mod h2;
 mod health;
 mod reuse;
 pub(crate) mod server;
-mod settings;
 pub(crate) mod shard;
 pub(crate) mod stream;
 mod url;
 
-pub use settings::{HealthSettings, ServerSettings, UpstreamError, UpstreamSettings};
+pub use error::UpstreamError;
 
 use balance::Turns;
 use connect::Tls;
@@ -30,12 +30,13 @@ use std::{
     time::Duration,
 };
 use tokio::task::AbortHandle;
+use tollgate_rules::model;
 use url::ServerUrl;
 pub(crate) use url::Speaks;
 
 /// A named list of servers that all answer the same requests.
 pub struct Upstream {
-    settings: UpstreamSettings,
+    settings: model::Upstream,
     servers: Box<[Arc<Server>]>,
     /// Which of them the checks found not to be well. No part of a server: it is said by this upstream's checks, and a late
     /// word of those before it is to reach nobody.
@@ -65,7 +66,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Where the settings cannot be used.
-    pub fn new(settings: UpstreamSettings) -> Result<Arc<Self>, UpstreamError> {
+    pub fn new(settings: model::Upstream) -> Result<Arc<Self>, UpstreamError> {
         Self::build(settings, None, None)
     }
 
@@ -74,7 +75,7 @@ impl Upstream {
     /// # Errors
     /// Where the settings cannot be used.
     pub fn with_roots(
-        settings: UpstreamSettings,
+        settings: model::Upstream,
         roots: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<Arc<Self>, UpstreamError> {
         let mut store = rustls::RootCertStore::empty();
@@ -90,31 +91,20 @@ impl Upstream {
     ///
     /// # Errors
     /// Where the settings cannot be used; `old` goes on then.
-    pub fn replace(old: &Self, settings: UpstreamSettings) -> Result<Arc<Self>, UpstreamError> {
+    pub fn replace(old: &Self, settings: model::Upstream) -> Result<Arc<Self>, UpstreamError> {
         Self::build(settings, Some(old), old.tls.clone())
     }
 
     fn build(
-        settings: UpstreamSettings,
+        settings: model::Upstream,
         old: Option<&Self>,
         tls: Option<Tls>,
     ) -> Result<Arc<Self>, UpstreamError> {
-        let upstream = || settings.name.clone();
-        if settings.servers.is_empty() {
-            return Err(UpstreamError::NoServers { upstream: upstream() });
-        }
-        check_health(&settings)?;
         let mut servers = Vec::with_capacity(settings.servers.len());
         let mut unwell = Vec::with_capacity(settings.servers.len());
         for server in &settings.servers {
-            if server.weight == 0 {
-                return Err(UpstreamError::ZeroWeight { upstream: upstream(), url: server.url.clone() });
-            }
-            let url = ServerUrl::parse(&server.url).map_err(|reason| UpstreamError::Url {
-                upstream: upstream(),
-                url: server.url.clone(),
-                reason,
-            })?;
+            let url = ServerUrl::parse(&server.url)
+                .map_err(|reason| UpstreamError::Url { url: server.url.clone(), reason })?;
             let same = |old: &Self| old.servers.iter().position(|server| server.fits(&url, &settings));
             if let Some((old, at)) = old.and_then(|old| Some((old, same(old)?))) {
                 servers.push(old.servers[at].clone());
@@ -156,7 +146,7 @@ impl Upstream {
 
     /// What it was made of.
     #[must_use]
-    pub const fn settings(&self) -> &UpstreamSettings {
+    pub const fn settings(&self) -> &model::Upstream {
         &self.settings
     }
 
@@ -191,22 +181,6 @@ impl Upstream {
     fn may_be_tried(&self, server: usize) -> bool {
         !self.unwell[server].load(Relaxed)
     }
-}
-
-fn check_health(settings: &UpstreamSettings) -> Result<(), UpstreamError> {
-    let Some(health) = &settings.health else { return Ok(()) };
-    let wrong = |reason| Err(UpstreamError::Health { upstream: settings.name.clone(), reason });
-    let plain = |byte: u8| byte.is_ascii_graphic();
-    if !health.path.starts_with('/') || !health.path.bytes().all(plain) {
-        return wrong("path must start with / and hold no blanks");
-    }
-    if health.every.is_zero() {
-        return wrong("every must be greater than zero");
-    }
-    if health.unhealthy_after == 0 || health.healthy_after == 0 {
-        return wrong("unhealthy_after and healthy_after must be greater than zero");
-    }
-    Ok(())
 }
 
 impl Drop for Upstream {

@@ -9,7 +9,6 @@ use super::{
     h2::Http2,
     health::Health,
     reuse::Reuse,
-    settings::UpstreamSettings,
     shard::{self, SHARDS},
     stream::IdleState,
     url::{ServerUrl, Speaks},
@@ -20,6 +19,10 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use tollgate_rules::model;
+
+/// How many connections rest at most, for every worker.
+const MOST_IDLE: usize = 256;
 
 /// How often resting connections are looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -28,7 +31,6 @@ pub(crate) struct Server {
     pub(crate) url: ServerUrl,
     pub(crate) health: Health,
     tls: Option<Tls>,
-    max_idle: usize,
     idle_timeout: Duration,
     abort_grace: Duration,
     connect_timeout: Duration,
@@ -51,12 +53,11 @@ pub(crate) enum Line {
 }
 
 impl Server {
-    pub(super) fn new(url: ServerUrl, tls: Option<Tls>, settings: &UpstreamSettings) -> Arc<Self> {
+    pub(super) fn new(url: ServerUrl, tls: Option<Tls>, settings: &model::Upstream) -> Arc<Self> {
         Arc::new(Self {
             url,
             health: Health::default(),
             tls,
-            max_idle: settings.max_idle,
             idle_timeout: settings.idle_timeout,
             abort_grace: settings.abort_grace,
             connect_timeout: settings.connect_timeout,
@@ -67,9 +68,8 @@ impl Server {
     }
 
     /// Whether a server made of `settings` would be the same, so that this one may go on.
-    pub(super) fn fits(&self, url: &ServerUrl, settings: &UpstreamSettings) -> bool {
+    pub(super) fn fits(&self, url: &ServerUrl, settings: &model::Upstream) -> bool {
         self.url == *url
-            && self.max_idle == settings.max_idle
             && self.idle_timeout == settings.idle_timeout
             && self.abort_grace == settings.abort_grace
             && self.connect_timeout == settings.connect_timeout
@@ -117,7 +117,7 @@ impl Server {
         }
         let shard = shard::current();
         let mut resting = self.resting(shard);
-        if resting.connections.len() < self.max_idle {
+        if resting.connections.len() < MOST_IDLE {
             resting.connections.push_back(connection);
         }
         if !resting.swept

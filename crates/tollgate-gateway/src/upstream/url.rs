@@ -28,36 +28,23 @@ pub(crate) enum Speaks {
 
 impl ServerUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or("has no scheme: write http://host:port, https://host:port or h2c://host:port")?;
+        const EXPECTED: &str = "is not http://, https:// or h2c:// with a host and a port";
+        let (scheme, rest) = text.split_once("://").ok_or(EXPECTED)?;
         let (speaks, usual_port) = match scheme {
             "http" => (Speaks::Http1, 80),
             "h2c" => (Speaks::Http2, 80),
             "https" => (Speaks::Tls, 443),
-            _ => return Err("has a scheme that is not known here: use http, https or h2c"),
+            _ => return Err(EXPECTED),
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
-        if rest.contains(['/', '?', '#']) {
-            return Err("has a path: a server is a host and a port; use strip_prefix to change paths");
+        let authority: Authority = rest.parse().map_err(|_| EXPECTED)?;
+        let has_port = rest.len() > authority.host().len();
+        let port = authority.port_u16().or((!has_port).then_some(usual_port)).ok_or(EXPECTED)?;
+        if authority.host().is_empty() || rest.contains('@') {
+            return Err(EXPECTED);
         }
-        if rest.contains('@') {
-            return Err("holds a user name or password, which is not sent: remove it");
-        }
-        let authority: Authority = rest.parse().map_err(|_| "is not a host and a port")?;
-        if authority.host().is_empty() {
-            return Err("has no host");
-        }
-        let port = match authority.port_u16() {
-            Some(port) => port,
-            None if rest.len() > authority.host().len() => {
-                return Err("has a port that is no number up to 65535");
-            }
-            None => usual_port,
-        };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let host_header =
-            HeaderValue::from_str(authority.as_str()).map_err(|_| "is not a host and a port")?;
+        let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| EXPECTED)?;
         Ok(Self { speaks, host, port, authority, host_header, text: text.to_owned() })
     }
 }

@@ -23,10 +23,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
 };
-use tollgate_gateway::{
-    Body, ClientInfo, Handler, RequestBody, ServerSettings, Settings, Upstream, UpstreamSettings, forward,
-};
+use tollgate_gateway::{Body, ClientInfo, Handler, RequestBody, Settings, Upstream, forward};
 use tollgate_net::{Drain, DrainTimes, Drained, Gauges, Listener, WorkerPool};
+use tollgate_rules::model;
 
 /// Nothing here takes longer unless it is broken.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -262,8 +261,11 @@ pub(crate) fn settings() -> Settings {
 }
 
 pub(crate) fn upstream(urls: &[String]) -> Arc<Upstream> {
-    let servers = urls.iter().map(ServerSettings::new).collect();
-    Upstream::new(UpstreamSettings::new("test", servers)).expect("good settings")
+    Upstream::new(upstream_settings(urls)).expect("good settings")
+}
+
+pub(crate) fn upstream_settings(urls: &[String]) -> model::Upstream {
+    model::Upstream::new("test", urls.iter().cloned())
 }
 
 pub(crate) fn gateway_with(settings: Settings, upstream: Arc<Upstream>) -> Server {

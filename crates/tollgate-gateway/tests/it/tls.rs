@@ -1,6 +1,6 @@
 //! TLS on either side, and certificates that change.
 
-use crate::stage::{Origin, connect, gateway_with, serve, settings, status, upstream};
+use crate::stage::{Origin, connect, gateway_with, serve, settings, status, upstream, upstream_settings};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -12,7 +12,7 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
-use tollgate_gateway::{ServerSettings, Settings, Upstream, UpstreamSettings};
+use tollgate_gateway::{Settings, Upstream};
 use tollgate_net::{TlsAcceptor as Acceptor, TlsFiles, Watcher};
 
 struct Files(PathBuf);
@@ -113,7 +113,7 @@ async fn upstreams_over_tls() {
     let origin = Origin::start("a").await;
     let inner = gateway_with(with_tls(files.write(&pair)).await, upstream(&[origin.url()]));
     let url = format!("https://localhost:{}", inner.local_addr().port());
-    let of_outer = UpstreamSettings::new("outer", vec![ServerSettings::new(url.clone())]);
+    let of_outer = upstream_settings(&[url.clone()]);
     let outer = Upstream::with_roots(of_outer.clone(), [pair.cert.der().to_vec()]).expect("good settings");
     let outer = serve(settings(), crate::stage::Forwarding(outer));
     for _ in 0..5 {
@@ -149,7 +149,7 @@ async fn an_upgrade_that_a_server_over_tls_does_not_take_is_not_its_failure() {
     })
     .await;
     let url = format!("https://localhost:{}", address.port());
-    let of_upstream = UpstreamSettings::new("only", vec![ServerSettings::new(url)]);
+    let of_upstream = upstream_settings(&[url]);
     let upstream = Upstream::with_roots(of_upstream, [pair.cert.der().to_vec()]).expect("good settings");
     let gateway = gateway_with(settings(), upstream.clone());
     for _ in 0..5 {

@@ -2,7 +2,7 @@
 
 use crate::stage::{
     Origin, Server, body, connect, gateway, gateway_with, get, raw, read_head, scripted, settings, status,
-    until, upstream,
+    until, upstream, upstream_settings,
 };
 use std::{
     collections::HashMap,
@@ -14,7 +14,8 @@ use std::{
     time::Duration,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tollgate_gateway::{HealthSettings, ServerSettings, Upstream, UpstreamError, UpstreamSettings};
+use tollgate_gateway::{Upstream, UpstreamError};
+use tollgate_rules::model::HealthCheck;
 
 /// An address where nobody listens.
 fn nobody() -> String {
@@ -25,9 +26,9 @@ fn nobody() -> String {
 #[tokio::test]
 async fn servers_get_their_share() {
     let (a, b) = (Origin::start("a").await, Origin::start("b").await);
-    let mut servers = vec![ServerSettings::new(a.url()), ServerSettings::new(b.url())];
-    servers[1].weight = 3;
-    let upstream = Upstream::new(UpstreamSettings::new("test", servers)).expect("good settings");
+    let mut settings_of_both = upstream_settings(&[a.url(), b.url()]);
+    settings_of_both.servers[1].weight = 3;
+    let upstream = Upstream::new(settings_of_both).expect("good settings");
     let gateway = gateway_with(settings(), upstream);
     for _ in 0..40 {
         assert_eq!(status(&get(gateway.local_addr(), "/").await), 200);
@@ -97,7 +98,7 @@ async fn failures_say_which_and_nothing_of_the_inside() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_not_waited_for_for_ever() {
     let origin = Origin::start("a").await;
-    let mut settings_of_upstream = UpstreamSettings::new("test", vec![ServerSettings::new(origin.url())]);
+    let mut settings_of_upstream = upstream_settings(&[origin.url()]);
     settings_of_upstream.timeout = Duration::from_millis(200);
     let upstream = Upstream::new(settings_of_upstream).expect("good settings");
     let gateway = gateway_with(settings(), upstream);
@@ -114,8 +115,7 @@ async fn an_answer_that_stops_is_cut_off() {
         let _ = socket.read_u8().await;
     })
     .await;
-    let mut of_upstream =
-        UpstreamSettings::new("test", vec![ServerSettings::new(format!("http://{address}"))]);
+    let mut of_upstream = upstream_settings(&[format!("http://{address}")]);
     of_upstream.timeout = Duration::from_millis(200);
     let gateway = gateway_with(settings(), Upstream::new(of_upstream).expect("good settings"));
     let answer = get(gateway.local_addr(), "/").await;
@@ -369,9 +369,8 @@ async fn checks_take_servers_out_and_bring_them_back() {
         }
     })
     .await;
-    let mut of_upstream =
-        UpstreamSettings::new("test", vec![ServerSettings::new(format!("http://{address}"))]);
-    of_upstream.health = Some(HealthSettings {
+    let mut of_upstream = upstream_settings(&[format!("http://{address}")]);
+    of_upstream.health = Some(HealthCheck {
         path: "/ok".to_owned(),
         every: Duration::from_millis(20),
         unhealthy_after: 2,
@@ -409,8 +408,7 @@ async fn an_upstream_is_replaced_under_way() {
     slow.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha").await.expect("sent");
     read_head(&mut slow).await;
     assert_eq!(body(&get(gateway.local_addr(), "/").await), "a");
-    let settings =
-        UpstreamSettings::new("test", vec![ServerSettings::new(b.url()), ServerSettings::new(a.url())]);
+    let settings = upstream_settings(&[b.url(), a.url()]);
     let new = Upstream::replace(&old, settings).expect("good settings");
     *current.lock().expect("not poisoned") = new;
     drop(old);
@@ -433,13 +431,11 @@ async fn an_upstream_is_replaced_under_way() {
 
 #[test]
 fn settings_that_cannot_be_used() {
-    let make = |url: &str, weight| {
-        let settings = UpstreamSettings::new("x", vec![ServerSettings { url: url.to_owned(), weight }]);
-        Upstream::new(settings).map(|_| ()).map_err(|error| error.to_string())
+    let make = |url: &str| {
+        let mut settings = upstream_settings(&["http://127.0.0.1:1".to_owned()]);
+        settings.servers[0].url = url.to_owned();
+        Upstream::new(settings).map(drop)
     };
-    assert!(make("http://127.0.0.1:1", 1).is_ok());
-    assert!(make("127.0.0.1:1", 1).is_err_and(|error| error.contains("has no scheme")));
-    assert!(make("http://127.0.0.1:1", 0).is_err_and(|error| error.contains("weight")));
-    let none = Upstream::new(UpstreamSettings::new("x", Vec::new()));
-    assert!(matches!(none, Err(UpstreamError::NoServers { .. })));
+    assert!(make("http://127.0.0.1:1").is_ok());
+    assert!(matches!(make("127.0.0.1:1"), Err(UpstreamError::Url { .. })));
 }

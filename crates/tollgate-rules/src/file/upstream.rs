@@ -7,7 +7,7 @@ use crate::{
     model::{HealthCheck, Server, Upstream},
     schema,
 };
-use std::{collections::HashSet, net::Ipv6Addr};
+use std::{collections::HashSet, net::Ipv6Addr, time::Duration};
 
 /// The file's upstreams, for routes to speak of.
 pub(super) struct Upstreams {
@@ -30,6 +30,28 @@ pub(super) fn upstreams(upstreams: Option<Cursor<'_>>) -> Upstreams {
         read.push(name.zip(upstream).map(|(name, upstream)| Upstream { name, ..upstream }));
     }
     Upstreams { names, read: all(read) }
+}
+
+impl Upstream {
+    /// An upstream of servers with the weight 1, everything else as where a rule file leaves it out.
+    ///
+    /// # Panics
+    /// Never: it reads the schema's own defaults.
+    pub fn new(name: impl Into<String>, urls: impl IntoIterator<Item = String>) -> Self {
+        let default = |key| -> Duration {
+            default_of(&schema::UPSTREAM, key, duration).expect("the schema's default can be read")
+        };
+        Self {
+            name: name.into(),
+            servers: urls.into_iter().map(|url| Server { url, weight: 1 }).collect(),
+            connect_timeout: default("connect_timeout"),
+            timeout: default("timeout"),
+            idle_timeout: default("idle_timeout"),
+            abort_grace: default("abort_grace"),
+            tunnel_timeout: default("tunnel_timeout"),
+            health: None,
+        }
+    }
 }
 
 /// An upstream; its name is still to come.
@@ -147,13 +169,11 @@ pub(super) fn check_url(text: &str) -> Result<(), crate::decode::Message> {
 fn health(health: &Cursor<'_>) -> Option<HealthCheck> {
     let mut fields = health.mapping(&schema::HEALTH)?;
     let path = fields.required("path").and_then(|path| match path.text("a path such as /ok")? {
-        text if text.starts_with('/')
-            && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) =>
-        {
+        text if text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Some(text.to_owned())
         }
         _ => {
-            path.mistake("must begin with `/` and hold no spaces, such as /ok");
+            path.mistake("must begin with `/` and hold no spaces and only ASCII, such as /ok");
             None
         }
     });

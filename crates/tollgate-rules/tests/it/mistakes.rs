@@ -332,7 +332,7 @@ fn names_and_places() {
     2:41: upstreams.a.servers[1]: is given twice; a `weight` gives a server a larger share
     2:56: upstreams.a: is given twice: every upstream needs a name of its own
     2:71: upstreams.a.servers[0]: must begin with `http://`, `https://` or `h2c://`, such as http://127.0.0.1:9001
-    2:91: upstreams.a.health.path: must begin with `/` and hold no spaces, such as /ok
+    2:91: upstreams.a.health.path: must begin with `/` and hold no spaces and only ASCII, such as /ok
     2:17: upstreams.a.servers: is missing, such as `servers: [ "http://127.0.0.1:9001" ]`
     3:18: routes[0].name: must not begin or end with a space
     3:34: routes[0].upstream: there is no upstream called "b"; known are `a`
