@@ -7,7 +7,10 @@
 //! Bounds: what the client has not taken is held up to [`MOST_HELD`] bytes, and interim responses beyond that are
 //! dropped. A request without interim responses costs a counter and a load of a flag, and no allocation.
 
-use crate::{outgoing::line, passed::Passed};
+use crate::{
+    outgoing::{line, status_line},
+    passed::Passed,
+};
 use bytes::{Buf as _, BufMut as _, BytesMut};
 use http::{HeaderMap, StatusCode};
 use std::{
@@ -113,11 +116,7 @@ impl InterimSender {
         }
         let bytes = &mut held.bytes;
         let before = bytes.len();
-        bytes.put_slice(b"HTTP/1.1 ");
-        bytes.put_slice(status.as_str().as_bytes());
-        bytes.put_u8(b' ');
-        bytes.put_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-        bytes.put_slice(b"\r\n");
+        status_line(bytes, status);
         passed.write(bytes);
         for (name, value) in headers {
             line(bytes, name, value);

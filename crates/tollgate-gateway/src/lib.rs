@@ -21,6 +21,7 @@ mod client;
 mod door;
 mod error;
 mod forward;
+mod framing;
 mod guards;
 mod interim;
 mod outgoing;

@@ -2,7 +2,7 @@
 
 use crate::forward::may_trail;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::{
     io::{self, IoSlice},
     pin::Pin,
@@ -100,6 +100,15 @@ fn chunk_size(out: &mut BytesMut, size: usize) {
     for i in (0..digits).rev() {
         out.put_u8(b"0123456789abcdef"[size >> (4 * i) & 15]);
     }
+    out.put_slice(b"\r\n");
+}
+
+/// The first line of a response.
+pub(crate) fn status_line(out: &mut BytesMut, status: StatusCode) {
+    out.put_slice(b"HTTP/1.1 ");
+    out.put_slice(status.as_str().as_bytes());
+    out.put_u8(b' ');
+    out.put_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.put_slice(b"\r\n");
 }
 

@@ -11,11 +11,7 @@
 //!
 //! Memory: one buffer of 8 KiB for each direction.
 
-use crate::{
-    request::RequestBody,
-    serve::{ClientIo, Switching},
-    upstream::stream::Stream,
-};
+use crate::{request::RequestBody, serve::Switching, upstream::stream::Stream};
 use bytes::BytesMut;
 use http::Request;
 use std::{
@@ -33,6 +29,7 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep, sleep_until},
 };
+use tollgate_net::ActivityStream;
 
 /// How long the remaining direction of a tunnel may be idle after the other one has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,7 +45,7 @@ type Guards = Vec<Box<dyn Any + Send>>;
 /// The client's side of a tunnel that may be.
 pub(super) struct Tunnel {
     /// None where the client cannot switch.
-    client: Option<oneshot::Receiver<ClientIo>>,
+    client: Option<oneshot::Receiver<ActivityStream>>,
 }
 
 /// A tunnel that is: the answer's handle on it.

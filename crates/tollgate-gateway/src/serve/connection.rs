@@ -1,7 +1,6 @@
 //! One client's connection from its first byte to its last: which HTTP, requests, and its end.
 
 use super::{
-    client_io::ClientIo,
     h1,
     handler::{Flight, Handler},
     settings::{Limits, MOST_HEADERS, Settings},
@@ -24,7 +23,8 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 use tollgate_net::{
-    Connection, ConnectionActivity, ConnectionTimeouts, HeadError, HttpVersion, check_head, supervise,
+    ActivityStream, Connection, ConnectionActivity, ConnectionTimeouts, HeadError, HttpVersion, check_head,
+    supervise,
 };
 
 /// What `Allow` says.
@@ -57,7 +57,7 @@ pub(super) async fn serve<H: Handler>(serving: Arc<Serving<H>>, mut connection: 
     let client = ClientInfo::new(peer, scheme);
     let interim = Arc::default();
     let visit = Visit { client, activity: activity.clone(), serving: serving.clone(), interim };
-    let io = ClientIo::new(stream, activity.clone());
+    let io = ActivityStream::without_reads(stream, activity.clone());
     let timeouts = ConnectionTimeouts {
         write: limits.write_timeout,
         ..ConnectionTimeouts::new(limits.head_timeout, limits.idle_timeout)

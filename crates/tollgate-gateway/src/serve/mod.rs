@@ -4,14 +4,12 @@
 //! the connections to upstreams that its requests use: nothing on a request's way is shared with another thread or handed to
 //! one.
 
-mod client_io;
 mod connection;
 mod h1;
 mod handler;
 mod settings;
 mod taking;
 
-pub(crate) use client_io::ClientIo;
 pub(crate) use h1::{Inlet, Switching};
 pub(crate) use handler::Flight;
 pub use handler::{Access, Handler, Observer};

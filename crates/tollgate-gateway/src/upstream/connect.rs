@@ -86,7 +86,7 @@ impl Tls {
 
 /// A connection in clear.
 pub(crate) async fn plain(url: &ServerUrl, within: Duration) -> Result<Stream, ConnectError> {
-    bounded(within, async { Ok(Stream::Plain(tcp(url).await?)) }).await
+    bounded(within, async { Ok(Stream::Left(tcp(url).await?)) }).await
 }
 
 /// A connection over TLS, and what was agreed on.
@@ -107,7 +107,7 @@ pub(crate) async fn tls(
         })?;
         let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let version = if agreed { Version::Http2 } else { Version::Http1 };
-        Ok((Stream::Tls(Box::new(stream)), version))
+        Ok((Stream::Right(Box::new(stream)), version))
     })
     .await
 }

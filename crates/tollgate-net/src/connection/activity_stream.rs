@@ -9,12 +9,13 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The bytes of an HTTP connection. What the client sends while no request is under way begins a head, in HTTP/1.1; in
-/// HTTP/2, where frames come at any time, it shows that the client is there.
+/// The bytes of an HTTP connection. It marks whether the client takes what is written. What the client sends while no request is
+/// under way begins a head, in HTTP/1.1; in HTTP/2, where frames come at any time, it shows that the client is there.
 #[derive(Debug)]
 pub struct ActivityStream {
     stream: Stream,
-    version: HttpVersion,
+    /// By which HTTP reads are marked, if they are.
+    reads: Option<HttpVersion>,
     activity: Arc<ConnectionActivity>,
 }
 
@@ -27,14 +28,31 @@ impl ActivityStream {
     /// Marks the activity of a connection.
     #[must_use]
     pub const fn new(stream: Stream, version: HttpVersion, activity: Arc<ConnectionActivity>) -> Self {
-        Self { stream, version, activity }
+        Self { stream, reads: Some(version), activity }
+    }
+
+    /// Marks writes alone, for a handler that marks what it reads.
+    #[must_use]
+    pub const fn without_reads(stream: Stream, activity: Arc<ConnectionActivity>) -> Self {
+        Self { stream, reads: None, activity }
+    }
+
+    /// What is marked.
+    #[must_use]
+    pub fn activity(&self) -> &ConnectionActivity {
+        &self.activity
+    }
+
+    /// The bytes alone.
+    pub const fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
     }
 
     fn mark_read(&self) {
-        match self.version {
-            HttpVersion::Http1 if self.activity.is_busy() => {}
-            HttpVersion::Http1 => self.activity.begin_head(),
-            HttpVersion::Http2 => self.activity.bytes_moved(),
+        match self.reads {
+            Some(HttpVersion::Http1) if !self.activity.is_busy() => self.activity.begin_head(),
+            Some(HttpVersion::Http2) => self.activity.bytes_moved(),
+            Some(HttpVersion::Http1) | None => {}
         }
     }
 }

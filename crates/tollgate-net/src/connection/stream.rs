@@ -11,6 +11,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
+use tokio_util::either::Either;
 
 /// The bytes of a connection, and those that were read before anybody wanted them.
 #[derive(Debug)]
@@ -20,33 +21,29 @@ pub struct Stream {
     ahead: Bytes,
 }
 
-#[derive(Debug)]
-enum Transport {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl Stream {
     pub(crate) const fn plain(socket: TcpStream) -> Self {
-        Self { transport: Transport::Plain(socket), ahead: Bytes::new() }
+        Self { transport: Either::Left(socket), ahead: Bytes::new() }
     }
 
     pub(crate) fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self { transport: Transport::Tls(Box::new(stream)), ahead: Bytes::new() }
+        Self { transport: Either::Right(Box::new(stream)), ahead: Bytes::new() }
     }
 
     /// Whether it is encrypted.
     #[must_use]
     pub const fn is_tls(&self) -> bool {
-        matches!(self.transport, Transport::Tls(_))
+        matches!(self.transport, Either::Right(_))
     }
 
     /// The protocol that was agreed on in the handshake, if one was.
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
         match &self.transport {
-            Transport::Plain(_) => None,
-            Transport::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+            Either::Left(_) => None,
+            Either::Right(stream) => stream.get_ref().1.alpn_protocol(),
         }
     }
 
@@ -64,8 +61,8 @@ impl Stream {
     /// Writes what the socket has room for, without waking anybody where it has none. `None` over TLS.
     pub fn try_write(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
         match &self.transport {
-            Transport::Plain(socket) => Some(socket.try_write(bytes)),
-            Transport::Tls(_) => None,
+            Either::Left(socket) => Some(socket.try_write(bytes)),
+            Either::Right(_) => None,
         }
     }
 }
@@ -77,10 +74,7 @@ impl AsyncRead for Stream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
-            return match &mut self.transport {
-                Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-                Transport::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
-            };
+            return Pin::new(&mut self.transport).poll_read(context, buffer);
         }
         let count = self.ahead.len().min(buffer.remaining());
         buffer.put_slice(&self.ahead[..count]);
@@ -95,25 +89,15 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Transport::Tls(stream) => Pin::new(&mut **stream).poll_write(context, bytes),
-        }
+        Pin::new(&mut self.transport).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.transport {
-            // A socket holds nothing back.
-            Transport::Plain(_) => Poll::Ready(Ok(())),
-            Transport::Tls(stream) => Pin::new(&mut **stream).poll_flush(context),
-        }
+        Pin::new(&mut self.transport).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Transport::Tls(stream) => Pin::new(&mut **stream).poll_shutdown(context),
-        }
+        Pin::new(&mut self.transport).poll_shutdown(context)
     }
 
     fn poll_write_vectored(
@@ -121,13 +105,10 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Transport::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(context, slices),
-        }
+        Pin::new(&mut self.transport).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        self.transport.is_write_vectored()
     }
 }

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{
     body::Body,
-    outgoing::{Outgoing, decimal, line},
+    framing::Framing,
+    outgoing::{Outgoing, line, status_line},
     passed::Passed,
 };
 use bytes::{BufMut, Bytes, BytesMut};
@@ -26,16 +27,6 @@ pub(super) struct Asked {
     pub(super) head_only: bool,
     pub(super) version: Version,
     pub(super) keep_alive: bool,
-}
-
-/// How an answer's body is framed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Framing {
-    None,
-    /// So much is still to come.
-    Length(u64),
-    Chunked,
-    UntilClose,
 }
 
 /// An answer that is being sent.
@@ -98,7 +89,7 @@ impl Answer {
                 match Pin::new(&mut self.body).poll_frame(context) {
                     Poll::Ready(Some(Ok(frame))) => self.take(frame)?,
                     Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(BrokenOff)),
-                    Poll::Ready(None) => self.end(None)?,
+                    Poll::Ready(None) => self.end()?,
                     Poll::Pending => waits = true,
                 }
             }
@@ -132,37 +123,18 @@ impl Answer {
     }
 
     fn take(&mut self, frame: Frame<Bytes>) -> Result<(), BrokenOff> {
-        let data = match frame.into_data() {
-            Ok(data) => data,
-            Err(frame) => return self.end(frame.into_trailers().ok().as_ref()),
-        };
-        match &mut self.framing {
-            _ if data.is_empty() => {}
-            Framing::Length(left) => {
-                *left = left.checked_sub(data.len() as u64).ok_or(BrokenOff)?;
-                self.ended = *left == 0;
-                self.out.put(data);
-            }
-            Framing::Chunked => self.out.put_chunk(data),
-            Framing::UntilClose => self.out.put(data),
-            Framing::None => self.ended = true,
-        }
+        self.ended = self.framing.write(&mut self.out, frame).map_err(|_| BrokenOff)?;
         if self.ended {
             // Lets go of what it holds before the client has its last byte.
             self.body = Body::empty();
         } else if self.body.is_end_stream() {
-            return self.end(None);
+            return self.end();
         }
         Ok(())
     }
 
-    fn end(&mut self, trailers: Option<&HeaderMap>) -> Result<(), BrokenOff> {
-        if matches!(self.framing, Framing::Length(1..)) {
-            return Err(BrokenOff);
-        }
-        if self.framing == Framing::Chunked {
-            self.out.end_chunks(trailers);
-        }
+    fn end(&mut self) -> Result<(), BrokenOff> {
+        self.framing.end(&mut self.out, None).map_err(|_| BrokenOff)?;
         self.ended = true;
         self.body = Body::empty();
         Ok(())
@@ -219,11 +191,7 @@ impl Told {
         if *status == StatusCode::OK {
             out.put_slice(b"HTTP/1.1 200 OK\r\n");
         } else {
-            out.put_slice(b"HTTP/1.1 ");
-            out.put_slice(status.as_str().as_bytes());
-            out.put_u8(b' ');
-            out.put_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-            out.put_slice(b"\r\n");
+            status_line(&mut out, *status);
         }
         let switches = *status == StatusCode::SWITCHING_PROTOCOLS;
         let mut dated = false;
@@ -244,15 +212,7 @@ impl Told {
             }
             line(&mut out, name, value);
         }
-        match framing {
-            Framing::Length(length) => {
-                out.put_slice(b"content-length: ");
-                decimal(&mut out, *length);
-                out.put_slice(b"\r\n");
-            }
-            Framing::Chunked => out.put_slice(b"transfer-encoding: chunked\r\n"),
-            Framing::None | Framing::UntilClose => {}
-        }
+        framing.write_header(&mut out);
         if !switches && !keep_alive {
             out.put_slice(b"connection: close\r\n");
         } else if !switches && version == Version::HTTP_10 {

@@ -4,7 +4,10 @@
 //! CR LF, a folded line, a length that is not digits only, or given twice, or beside a transfer coding, a transfer coding other than
 //! `chunked`, or twice, or in HTTP/1.0. A server behind the gateway might find a second request in such a one's body.
 
-use crate::serve::settings::{Limits, MOST_HEADERS};
+use crate::{
+    framing::{Framing, plain_number},
+    serve::settings::{Limits, MOST_HEADERS},
+};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header, uri::PathAndQuery};
 use std::mem::MaybeUninit;
@@ -22,14 +25,6 @@ pub(super) struct Head {
     pub(super) expects: bool,
     /// It may switch protocols.
     pub(super) upgrade: bool,
-}
-
-/// How a request's body is framed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
-    None,
-    Length(u64),
-    Chunked,
 }
 
 /// What a head is refused with.
@@ -123,17 +118,10 @@ impl Reading {
     fn take(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), Refused> {
         match name {
             header::CONTENT_LENGTH => {
-                // So many digits fit.
-                if self.length.is_some() || !(1..19).contains(&value.len()) {
+                if self.length.is_some() {
                     return Err(LENGTH);
                 }
-                self.length = value.as_bytes().iter().try_fold(0, |number, byte| match byte {
-                    b'0'..=b'9' => Some(number * 10 + u64::from(byte - b'0')),
-                    _ => None,
-                });
-                if self.length.is_none() {
-                    return Err(LENGTH);
-                }
+                self.length = Some(plain_number(value.as_bytes()).ok_or(LENGTH)?);
             }
             header::TRANSFER_ENCODING => {
                 if self.chunked || !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -272,7 +260,7 @@ mod tests {
                 Err(refused) => return (requests, Some(refused)),
             };
             let body = match head.framing {
-                Framing::None => 0,
+                Framing::None | Framing::UntilClose => 0,
                 Framing::Length(length) => usize::try_from(length).unwrap_or(usize::MAX).min(bytes.len()),
                 Framing::Chunked => match chunked(&bytes) {
                     Some(length) => length,

@@ -3,17 +3,14 @@
 //! The connection's task reads, and only when somebody wants a frame; whoever handles the request takes it out at the other end, the
 //! [`Inlet`], which may be in another task. One frame at most lies between them.
 
-use super::{
-    head::Framing,
-    wire::{MOST_AHEAD, Wire},
-};
+use super::wire::{MOST_AHEAD, Wire};
 use crate::{
     body::BodyError,
-    chunks::{self, Chunks, Piece},
+    chunks::Broken,
+    framing::{BodyReader, Framing, Next},
     interim::InterimQueue,
 };
-use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use std::{
     io,
@@ -31,16 +28,11 @@ const NOT_WORTH_CLOSING: usize = 64 << 10;
 /// The end that reads.
 pub(super) struct Intake {
     between: Arc<Mutex<Between>>,
-    left: Left,
+    body: BodyReader,
     /// What is still to be said before the client sends its body.
     invitation: &'static [u8],
     invited: bool,
     done: bool,
-}
-
-enum Left {
-    Length(u64),
-    Chunked { chunks: Chunks, trailers: BytesMut },
 }
 
 /// The end that is read from.
@@ -72,25 +64,14 @@ pub(super) enum Fed {
     Gone,
 }
 
-enum Piecemeal {
-    Frame(Frame<Bytes>),
-    End(Option<HeaderMap>),
-    More,
-}
-
 impl Intake {
     /// Both ends. `framing` is not `None`.
     pub(super) fn new(framing: Framing, expects: bool) -> (Self, Inlet) {
         let between = Arc::<Mutex<Between>>::default();
-        let left = match framing {
-            Framing::Chunked => Left::Chunked { chunks: Chunks::new(), trailers: BytesMut::new() },
-            Framing::Length(length) => Left::Length(length),
-            Framing::None => Left::Length(0),
-        };
-        let known = if let Left::Length(length) = left { Some(length) } else { None };
+        let body = BodyReader::new(framing);
         let invitation = if expects { CONTINUE } else { b"" };
-        let inlet = Inlet { between: between.clone(), left: known };
-        (Self { between, left, invitation, invited: !expects, done: false }, inlet)
+        let inlet = Inlet { between: between.clone(), left: body.length() };
+        (Self { between, body, invitation, invited: !expects, done: false }, inlet)
     }
 
     /// Whether all of it was read.
@@ -157,17 +138,17 @@ impl Intake {
         }
         loop {
             match self.decode(&mut wire.ahead) {
-                Ok(Piecemeal::Frame(frame)) => {
+                Ok(Next::Frame(frame)) => {
                     return self.put(context, |between| between.frame = Some(frame));
                 }
-                Ok(Piecemeal::End(trailers)) => {
+                Ok(Next::End(trailers)) => {
                     self.done = true;
                     return self.put(context, |between| {
                         between.frame = trailers.map(Frame::trailers);
                         between.ended = true;
                     });
                 }
-                Ok(Piecemeal::More) => match wire.poll_fill(context) {
+                Ok(Next::More) => match wire.poll_fill(context) {
                     Poll::Ready(Ok(1..)) => {}
                     Poll::Ready(_) => {
                         self.put(context, |between| between.failed = true);
@@ -175,7 +156,7 @@ impl Intake {
                     }
                     Poll::Pending => return Fed::Pending,
                 },
-                Err(chunks::Broken) => return self.put(context, |between| between.failed = true),
+                Err(Broken) => return self.put(context, |between| between.failed = true),
             }
         }
     }
@@ -216,28 +197,10 @@ impl Intake {
         Fed::Some
     }
 
-    fn decode(&mut self, ahead: &mut Bytes) -> Result<Piecemeal, chunks::Broken> {
-        loop {
-            match &mut self.left {
-                Left::Length(0) => return Ok(Piecemeal::End(None)),
-                _ if ahead.is_empty() => return Ok(Piecemeal::More),
-                Left::Length(left) => {
-                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(ahead.len());
-                    *left -= here as u64;
-                    self.done = *left == 0;
-                    return Ok(Piecemeal::Frame(Frame::data(ahead.split_to(here))));
-                }
-                Left::Chunked { chunks, trailers } => match chunks.next(ahead)? {
-                    Piece::Framing(n) => drop(ahead.split_to(n)),
-                    Piece::Data(n) => return Ok(Piecemeal::Frame(Frame::data(ahead.split_to(n)))),
-                    Piece::Trailers(n) => trailers.extend_from_slice(&ahead.split_to(n)),
-                    Piece::End(n) => {
-                        trailers.extend_from_slice(&ahead.split_to(n));
-                        return Ok(Piecemeal::End(chunks::trailers(trailers)?));
-                    }
-                },
-            }
-        }
+    fn decode(&mut self, ahead: &mut Bytes) -> Result<Next, Broken> {
+        let next = self.body.next(ahead);
+        self.done |= self.body.is_done();
+        next
     }
 
     /// Whether anybody may still want something of it.
@@ -254,13 +217,13 @@ impl Intake {
         let mut thrown = 0;
         while !self.done && thrown < NOT_WORTH_CLOSING {
             match self.decode(&mut wire.ahead) {
-                Ok(Piecemeal::Frame(frame)) => thrown += frame.data_ref().map_or(0, Bytes::len),
-                Ok(Piecemeal::End(_)) => self.done = true,
-                Ok(Piecemeal::More) => match wire.poll_fill(context) {
+                Ok(Next::Frame(frame)) => thrown += frame.data_ref().map_or(0, Bytes::len),
+                Ok(Next::End(_)) => self.done = true,
+                Ok(Next::More) => match wire.poll_fill(context) {
                     Poll::Ready(Ok(1..)) => {}
                     _ => return false,
                 },
-                Err(chunks::Broken) => return false,
+                Err(Broken) => return false,
             }
         }
         self.done

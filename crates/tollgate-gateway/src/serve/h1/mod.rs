@@ -13,13 +13,12 @@ pub(crate) use intake::Inlet;
 pub(crate) use switch::Switching;
 
 use super::{
-    client_io::ClientIo,
     connection::{Visit, answer, refuse},
     handler::Handler,
 };
-use crate::{interim::InterimQueue, request::RequestBody};
+use crate::{framing::Framing, interim::InterimQueue, request::RequestBody};
 use answer::{Answer, Asked, attend};
-use head::{Framing, Head, Refused};
+use head::{Head, Refused};
 use http::{Method, Request, StatusCode};
 use intake::{Fed, Intake};
 use std::{
@@ -29,6 +28,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::sync::oneshot;
+use tollgate_net::ActivityStream;
 use wire::Wire;
 
 /// What comes after a request.
@@ -40,11 +40,11 @@ enum After {
     Linger,
     /// The client is gone, or must see that the answer broke off.
     Cut,
-    Switch(oneshot::Sender<ClientIo>),
+    Switch(oneshot::Sender<ActivityStream>),
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve<H: Handler>(visit: Visit<H>, io: ClientIo) {
+pub(super) async fn serve<H: Handler>(visit: Visit<H>, io: ActivityStream) {
     let mut wire = Wire::new(io);
     loop {
         let after = match next(&visit, &mut wire).await {

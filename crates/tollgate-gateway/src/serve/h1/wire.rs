@@ -2,33 +2,41 @@
 //!
 //! Bytes are read into memory that all connections of a worker share: a connection that rests keeps none.
 
-use crate::serve::client_io::{ClientIo, with_shared};
 use bytes::{Bytes, BytesMut};
 use std::{
+    cell::RefCell,
     io,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tollgate_net::ActivityStream;
 
 /// What came too early is read up to here.
 pub(super) const MOST_AHEAD: usize = 64 << 10;
 
+/// What is read at once, at most.
+const READ: usize = 32 << 10;
+
+thread_local! {
+    static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
+}
+
 pub(super) struct Wire {
-    pub(super) io: ClientIo,
+    pub(super) io: ActivityStream,
     /// Read and not taken yet.
     pub(super) ahead: Bytes,
 }
 
 impl Wire {
-    pub(super) fn new(mut io: ClientIo) -> Self {
-        let ahead = io.take_ahead();
+    pub(super) fn new(mut io: ActivityStream) -> Self {
+        let ahead = io.stream().take_ahead();
         Self { io, ahead }
     }
 
     /// Puts what there is to read behind what is there; says how much that was, 0 at the end.
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        with_shared(|shared| {
+        SHARED.with_borrow_mut(|shared| {
             let mut buffer = ReadBuf::new(shared);
             ready!(Pin::new(&mut self.io).poll_read(context, &mut buffer))?;
             let read = buffer.filled();
@@ -57,7 +65,7 @@ impl Wire {
     /// answer back.
     pub(super) async fn throw_away(&mut self) {
         // The time for a head is also the time to be gone.
-        self.io.activity.begin_head();
+        self.io.activity().begin_head();
         while self.read_away().await {}
     }
 
@@ -74,8 +82,8 @@ impl Wire {
     }
 
     /// For a tunnel.
-    pub(super) fn into_io(mut self) -> ClientIo {
-        self.io.unread(self.ahead);
+    pub(super) fn into_io(mut self) -> ActivityStream {
+        self.io.stream().unread(self.ahead);
         self.io
     }
 }

@@ -80,7 +80,7 @@ impl Connection {
             return IdleState::Unasked;
         }
         let is_short = now.saturating_duration_since(self.idle_since) < SHORT_IDLE;
-        self.stream.idle_state(if is_short { Look::Runtime } else { Look::Socket })
+        IdleState::look_at(&mut self.stream, if is_short { Look::Runtime } else { Look::Socket })
     }
 
     /// Makes the connection idle, to be used again for at most `keep`.

@@ -1,13 +1,13 @@
 //! The body of an answer on its way to the client: frames are slices of what was read, one at a time, and only when asked
 //! for. At its end the connection rests for the next request.
 
-use super::{exchange::Exchange, exchange::Failed, head::Framing};
+use super::exchange::{Exchange, Failed};
 use crate::{
     body::BodyError,
-    chunks::{self, Chunks, Piece},
+    framing::{BodyReader, Framing, Next},
     upstream::server::Server,
 };
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use std::{
     sync::Arc,
@@ -19,18 +19,12 @@ use tokio::time::Instant;
 pub(crate) struct Download {
     /// Gone when the body has ended or failed.
     exchange: Option<Exchange>,
-    framing: Left,
+    body: BodyReader,
     /// Read and not decoded yet.
     rest: Bytes,
     keep: Option<Duration>,
     server: Arc<Server>,
     silence: Duration,
-}
-
-enum Left {
-    Length(u64),
-    Chunked { chunks: Chunks, trailers: BytesMut },
-    UntilClose,
 }
 
 impl Download {
@@ -42,17 +36,11 @@ impl Download {
         server: Arc<Server>,
         silence: Duration,
     ) -> Self {
-        let framing = match framing {
-            Framing::None => Left::Length(0),
-            Framing::Length(length) => Left::Length(length),
-            Framing::Chunked => Left::Chunked { chunks: Chunks::new(), trailers: BytesMut::new() },
-            Framing::UntilClose => Left::UntilClose,
-        };
-        Self { exchange: Some(exchange), framing, rest, keep, server, silence }
+        Self { exchange: Some(exchange), body: BodyReader::new(framing), rest, keep, server, silence }
     }
 
     pub(crate) fn ended(&self) -> bool {
-        self.exchange.is_none() || matches!(self.framing, Left::Length(0))
+        self.exchange.is_none() || self.body.is_done()
     }
 
     /// For how long the exchange goes on if the client is gone; none if it has ended.
@@ -70,10 +58,7 @@ impl Download {
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        match self.framing {
-            Left::Length(left) => SizeHint::with_exact(left),
-            _ => SizeHint::default(),
-        }
+        self.body.size_hint()
     }
 
     pub(crate) fn poll_frame(
@@ -103,51 +88,23 @@ impl Download {
             }
         }
         loop {
-            if let Some(step) = self.decode()? {
-                return Poll::Ready(Ok(step));
+            let next = self.body.next(&mut self.rest);
+            match next.map_err(|_| BodyError::Upstream { reason: "its chunks or trailers are malformed" })? {
+                Next::Frame(frame) => {
+                    if self.body.is_done() {
+                        self.finish();
+                    }
+                    return Poll::Ready(Ok(Some(frame)));
+                }
+                Next::End(trailers) => {
+                    self.finish();
+                    return Poll::Ready(Ok(trailers.map(Frame::trailers)));
+                }
+                Next::More => {}
             }
             match ready!(self.poll_fill(context))? {
                 0 => return Poll::Ready(self.closed()),
                 _ => continue,
-            }
-        }
-    }
-
-    /// The next frame from what was read: none where more must be read, `Some(None)` at the end.
-    #[expect(clippy::option_option, reason = "no frame yet, and no frame any more, are two things")]
-    fn decode(&mut self) -> Result<Option<Option<Frame<Bytes>>>, BodyError> {
-        loop {
-            match &mut self.framing {
-                Left::Length(0) => {
-                    self.finish();
-                    return Ok(Some(None));
-                }
-                _ if self.rest.is_empty() => return Ok(None),
-                Left::Length(left) => {
-                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(self.rest.len());
-                    *left -= here as u64;
-                    let data = self.rest.split_to(here);
-                    if *left == 0 {
-                        self.finish();
-                    }
-                    return Ok(Some(Some(Frame::data(data))));
-                }
-                Left::UntilClose => return Ok(Some(Some(Frame::data(std::mem::take(&mut self.rest))))),
-                Left::Chunked { chunks, trailers } => {
-                    let piece = chunks.next(&self.rest);
-                    match piece.map_err(|_| BodyError::Upstream { reason: "its chunks are malformed" })? {
-                        Piece::Framing(n) => drop(self.rest.split_to(n)),
-                        Piece::Data(n) => return Ok(Some(Some(Frame::data(self.rest.split_to(n))))),
-                        Piece::Trailers(n) => trailers.extend_from_slice(&self.rest.split_to(n)),
-                        Piece::End(n) => {
-                            trailers.extend_from_slice(&self.rest.split_to(n));
-                            let trailers = chunks::trailers(trailers)
-                                .map_err(|_| BodyError::Upstream { reason: "its trailers are malformed" })?;
-                            self.finish();
-                            return Ok(Some(trailers.map(Frame::trailers)));
-                        }
-                    }
-                }
             }
         }
     }
@@ -170,7 +127,7 @@ impl Download {
     }
 
     fn closed(&mut self) -> Result<Option<Frame<Bytes>>, BodyError> {
-        if !matches!(self.framing, Left::UntilClose) {
+        if !self.body.ends_with_connection() {
             return Err(BodyError::Upstream { reason: "the connection was closed too early" });
         }
         self.exchange = None;

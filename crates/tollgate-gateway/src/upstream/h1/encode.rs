@@ -4,20 +4,9 @@
 //! from what the body is.
 
 use super::exchange::Outbound;
-use crate::{
-    forward::host,
-    outgoing::{decimal, line},
-};
+use crate::{forward::host, framing::Framing, outgoing::line};
 use bytes::{BufMut, BytesMut};
 use http::{Method, header};
-
-/// How the body of a request is framed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
-    None,
-    Length(u64),
-    Chunked,
-}
 
 /// Writes the head of a request. Its headers hold neither `Content-Length` nor `Transfer-Encoding`, and are for one hop
 /// already.
@@ -42,18 +31,10 @@ pub(super) fn request(out: &mut BytesMut, request: &Outbound<'_>, framing: Frami
     if let Some(told) = told {
         told.write(out);
     }
-    match framing {
-        // A body was possible and there is none: say so, as servers may ask for the length.
-        Framing::None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
-            out.put_slice(b"content-length: 0\r\n");
-        }
-        Framing::None => {}
-        Framing::Length(length) => {
-            out.put_slice(b"content-length: ");
-            decimal(out, length);
-            out.put_slice(b"\r\n");
-        }
-        Framing::Chunked => out.put_slice(b"transfer-encoding: chunked\r\n"),
+    // A body was possible and there is none: say so, as servers may ask for the length.
+    if framing == Framing::None && matches!(*method, Method::POST | Method::PUT | Method::PATCH) {
+        Framing::Length(0).write_header(out);
     }
+    framing.write_header(out);
     out.put_slice(b"\r\n");
 }

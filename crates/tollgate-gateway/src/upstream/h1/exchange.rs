@@ -6,7 +6,7 @@
 use super::{
     connection::Connection,
     download::Download,
-    encode::{self, Framing},
+    encode,
     head::{self, Head},
     upload::{Stopped, Upload},
 };
@@ -14,6 +14,7 @@ use crate::{
     body::{Body, BodyError},
     chunks,
     forward::Told,
+    framing::Framing,
     guards::Guards,
     interim::InterimSender,
     request::RequestBody,
@@ -235,7 +236,7 @@ impl Exchange {
             };
             let rest = bytes.split_off(head.length);
             if !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS {
-                if head.framing == head::Framing::Chunked {
+                if head.framing == Framing::Chunked {
                     chunks::check_start(&rest).map_err(|_| "its chunks are malformed")?;
                 }
                 return Ok(Some((head, rest)));
@@ -288,9 +289,9 @@ impl Exchange {
         }
         let keep = head.keep_alive.then(|| head.keep_for.unwrap_or(Duration::MAX));
         let whole = match head.framing {
-            head::Framing::None => Some(0),
-            head::Framing::Length(length) => Some(length),
-            head::Framing::Chunked | head::Framing::UntilClose => None,
+            Framing::None => Some(0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked | Framing::UntilClose => None,
         };
         if self.upload.is_done() && whole == Some(rest.len() as u64) {
             self.finish(keep, server);

@@ -6,7 +6,10 @@
 //! Refused, since the next hop might read them differently: `Content-Length` beside `Transfer-Encoding`, lengths that
 //! differ or are no plain number, any transfer coding but `chunked`, folded lines, a head above 64 KiB or 128 headers.
 
-use crate::passed::Passed;
+use crate::{
+    framing::{Framing, plain_number},
+    passed::Passed,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::{mem::MaybeUninit, time::Duration};
@@ -26,15 +29,6 @@ pub(super) struct Head {
     pub(super) keep_for: Option<Duration>,
     /// How many bytes the head has.
     pub(super) length: usize,
-}
-
-/// How the body of an answer is framed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
-    None,
-    Length(u64),
-    Chunked,
-    UntilClose,
 }
 
 /// Reads a head off the start of `bytes`, the answer to a request by `method`; none if it is not complete.
@@ -235,17 +229,6 @@ impl Reading {
         let Self { headers, passed, keep_for, .. } = self;
         Ok(Head { status, headers, passed, framing, keep_alive, keep_for, length })
     }
-}
-
-/// Digits only: no sign, no blanks, no list.
-fn plain_number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 19 {
-        return None;
-    }
-    text.iter().try_fold(0_u64, |number, digit| match digit {
-        b'0'..=b'9' => Some(number * 10 + u64::from(digit - b'0')),
-        _ => None,
-    })
 }
 
 /// `timeout=5` as a time, less a second, so that a connection is not used in the moment it is closed.

@@ -1,11 +1,15 @@
 //! A request on its way to a server: head and body written as fast as the server takes them, and no faster than the
 //! client sends them. At most one frame of the body is held.
 
-use super::{connection::Connection, encode::Framing};
-use crate::{body::BodyError, outgoing::Outgoing, request::RequestBody};
-use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-use http_body::{Body as _, Frame};
+use super::connection::Connection;
+use crate::{
+    body::BodyError,
+    framing::{Framing, WrongLength},
+    outgoing::Outgoing,
+    request::RequestBody,
+};
+use bytes::BytesMut;
+use http_body::Body as _;
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
@@ -15,8 +19,6 @@ use tokio::io::AsyncWrite;
 pub(super) struct Upload {
     body: RequestBody,
     framing: Framing,
-    /// Bytes of a body of known length that are still to come.
-    left: u64,
     stage: Stage,
     out: Outgoing,
     pub(super) written: u64,
@@ -43,14 +45,13 @@ pub(super) enum Stopped {
 impl Upload {
     /// `head` is written already, `framing` fits `body`.
     pub(super) fn new(head: BytesMut, body: RequestBody, framing: Framing, expect_continue: bool) -> Self {
-        let left = if let Framing::Length(length) = framing { length } else { 0 };
         let stage = match framing {
             Framing::None => Stage::Closing,
             _ if expect_continue => Stage::Expecting,
             _ => Stage::Sending,
         };
         let out = Outgoing::new(head);
-        Self { body, framing, left, stage, out, written: 0 }
+        Self { body, framing, stage, out, written: 0 }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -114,9 +115,16 @@ impl Upload {
             }
             match self.stage {
                 Stage::Sending => match ready!(Pin::new(&mut self.body).poll_frame(context)) {
-                    Some(Ok(frame)) => self.frame(frame)?,
+                    Some(Ok(frame)) => {
+                        if self.framing.write(&mut self.out, frame)? {
+                            self.stage = Stage::Closing;
+                        }
+                    }
                     Some(Err(error)) => return Poll::Ready(Err(Stopped::Client(error))),
-                    None => self.end(None)?,
+                    None => {
+                        self.framing.end(&mut self.out, None)?;
+                        self.stage = Stage::Closing;
+                    }
                 },
                 Stage::Closing => self.stage = Stage::Done,
                 Stage::Expecting => return Poll::Pending,
@@ -124,36 +132,10 @@ impl Upload {
             }
         }
     }
+}
 
-    fn frame(&mut self, frame: Frame<Bytes>) -> Result<(), Stopped> {
-        let data = match frame.into_data() {
-            Ok(data) => data,
-            Err(frame) => return self.end(frame.into_trailers().ok().as_ref()),
-        };
-        // An empty chunk would end the body.
-        if data.is_empty() {
-            return Ok(());
-        }
-        if self.framing == Framing::Chunked {
-            self.out.put_chunk(data);
-        } else {
-            self.left = self.left.checked_sub(data.len() as u64).ok_or(Stopped::Client(BodyError::Client))?;
-            if self.left == 0 {
-                self.stage = Stage::Closing;
-            }
-            self.out.put(data);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, trailers: Option<&HeaderMap>) -> Result<(), Stopped> {
-        if self.left > 0 {
-            return Err(Stopped::Client(BodyError::Client));
-        }
-        if self.framing == Framing::Chunked {
-            self.out.end_chunks(trailers);
-        }
-        self.stage = Stage::Closing;
-        Ok(())
+impl From<WrongLength> for Stopped {
+    fn from(_: WrongLength) -> Self {
+        Self::Client(BodyError::Client)
     }
 }
