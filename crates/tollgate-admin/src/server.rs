@@ -109,7 +109,8 @@ impl Admin {
         self.console.iter().fold(pages, |pages, console| console.add(pages))
     }
 
-    /// Serves until the drain is over, and lets the [`Sketch`] fade meanwhile.
+    /// Serves until the drain is over, and lets the [`Sketch`] fade meanwhile. Returns when requests under way then have been
+    /// answered, a second later at most: wait for it before the program ends.
     pub async fn serve(self, listener: Listener, drain: Drain) {
         // Ends with this.
         let mut background = JoinSet::new();
@@ -158,10 +159,7 @@ impl ConnectionHandler for Pages {
             // The connection is supervised; a timer of hyper's would be set for every request.
             .header_read_timeout(None)
             .serve_connection(TokioIo::new(stream), service);
-        let timeouts = ConnectionTimeouts {
-            last_request: Duration::ZERO,
-            ..ConnectionTimeouts::new(HEAD_TIMEOUT, IDLE_TIMEOUT)
-        };
+        let timeouts = ConnectionTimeouts::new(HEAD_TIMEOUT, IDLE_TIMEOUT);
         // A connection that ends badly was the client's, and there is nobody to tell. Whoever listens to events would do so
         // for ever.
         let connection = pin!(connection);

@@ -49,6 +49,8 @@ pub(crate) struct Opened<S: Enter> {
     addresses: Vec<(&'static str, SocketAddr)>,
     doors: Doors,
     tasks: Vec<JoinHandle<()>>,
+    /// The admin listener, which serves a little longer than the drain lasts.
+    admin: Option<JoinHandle<()>>,
     exporter: Exporter,
 }
 
@@ -120,6 +122,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             look: Notify::new(),
             status: Arc::clone(&status),
         });
+        let mut admin_task = None;
         if let Some(listener) = &listen.admin {
             let socket = bind("admin", listener)?;
             addresses.push(("admin", socket.address()));
@@ -137,7 +140,8 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
                 .api(Arc::new(controls), traffic)
                 .console()
                 .access(access);
-            open_admin(listener, admin, socket, &drain, (&meters, &options.reload), &mut tasks)?;
+            let admin = admin_with_tls(listener, admin, (&meters, &options.reload), &mut tasks)?;
+            admin_task = Some(tokio::spawn(admin.serve(socket, drain.clone())));
         }
         meters.ask_accept_errors(move || counted_errors(&accept_errors));
         let (node, reload) = (node_name(&addresses), options.reload);
@@ -157,7 +161,7 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             }
             (None, _) => {}
         }
-        Ok(Self { pipeline, addresses, doors, tasks, exporter })
+        Ok(Self { pipeline, addresses, doors, tasks, admin: admin_task, exporter })
     }
 
     /// Waits until everything has ended, which it does when the drain is over.
@@ -165,9 +169,15 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         std::mem::take(&mut self.doors).join();
     }
 
-    /// Sends the last spans, if there is anybody to send them to.
+    /// Sends the last spans, if there is anybody to send them to, and lets the admin listener finish its last answers.
     pub(crate) async fn flush(&mut self) {
-        self.exporter.end().await;
+        let admin = async {
+            if let Some(admin) = self.admin.take() {
+                // One that panicked has ended.
+                let _ = admin.await;
+            }
+        };
+        tokio::join!(self.exporter.end(), admin);
     }
 
     /// What is open, and where.
@@ -208,19 +218,18 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
 
 impl<S: Enter> Drop for Opened<S> {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.tasks.iter().chain(&self.admin).for_each(JoinHandle::abort);
     }
 }
 
-fn open_admin(
+/// The admin listener over TLS, where the file says so.
+fn admin_with_tls(
     listener: &model::Listener,
     admin: Admin,
-    socket: Listener,
-    drain: &Drain,
     (meters, reload): (&Meters, &ReloadRequests),
     tasks: &mut Vec<JoinHandle<()>>,
-) -> Result<()> {
-    let admin = match &listener.tls {
+) -> Result<Admin> {
+    Ok(match &listener.tls {
         Some(tls) => {
             let (alpn, within) = (["http/1.1"], listener.header_timeout);
             let (acceptor, following) = certificates::follow("admin", tls, &alpn, within, meters, reload)?;
@@ -228,9 +237,7 @@ fn open_admin(
             admin.tls(acceptor)
         }
         None => admin,
-    };
-    tasks.push(tokio::spawn(admin.serve(socket, drain.clone())));
-    Ok(())
+    })
 }
 
 /// Who may look at the admin listener.

@@ -113,7 +113,7 @@ async fn upstreams_over_tls() {
     let origin = Origin::start("a").await;
     let inner = gateway_with(with_tls(files.write(&pair)).await, upstream(&[origin.url()]));
     let url = format!("https://localhost:{}", inner.local_addr().port());
-    let of_outer = upstream_settings(&[url.clone()]);
+    let of_outer = upstream_settings(std::slice::from_ref(&url));
     let outer = Upstream::with_roots(of_outer.clone(), [pair.cert.der().to_vec()]).expect("good settings");
     let outer = serve(settings(), crate::stage::Forwarding(outer));
     for _ in 0..5 {

@@ -3,7 +3,7 @@
 //! Times are marked where something begins or ends, in milliseconds, and looked at by one timer a connection that fires
 //! seldom ([`supervise`](super::supervise)). So a request sets no timer.
 
-use super::{ConnectionGuard, ConnectionTimeouts};
+use super::{ConnectionGuard, ConnectionTimeouts, LAST_REQUEST};
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     task::Poll,
@@ -208,7 +208,7 @@ impl ConnectionActivity {
         }
         if !self.is_busy() && head == 0 && stuck == 0 {
             let limit = match self.guard.is_closing() {
-                true => timeouts.last_request.min(timeouts.idle),
+                true => LAST_REQUEST.min(timeouts.idle),
                 false => timeouts.idle,
             };
             if is_late(self.idle_since.load(Relaxed), limit) {

@@ -32,11 +32,12 @@ impl Stream {
     /// # Errors
     /// If the stream ends or fails before its first bytes are clear.
     pub(super) async fn detect_http(&mut self) -> io::Result<HttpVersion> {
-        match self.alpn() {
-            Some(b"h2") => return Ok(HttpVersion::Http2),
+        // A client that agreed on HTTP/2 has to begin with the preface all the same: until then it has done nothing.
+        let agreed_on_two = match self.alpn() {
+            Some(b"h2") => true,
             Some(_) => return Ok(HttpVersion::Http1),
-            None => {}
-        }
+            None => false,
+        };
         let mut first = BytesMut::new();
         let version = loop {
             let read = poll_fn(|context| {
@@ -51,6 +52,9 @@ impl Stream {
             }
             let shared = first.len().min(PREFACE.len());
             if first[..shared] != PREFACE[..shared] {
+                if agreed_on_two {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
                 break HttpVersion::Http1;
             }
             if shared == PREFACE.len() {

@@ -39,8 +39,8 @@ pub struct ConnectionGuard {
 }
 
 impl Connection {
-    /// Finds out which HTTP the client speaks: by ALPN if that was negotiated, else by the first bytes. `None` if the client
-    /// sends none of them `within` this time, or within a second where the drain closes.
+    /// Finds out which HTTP the client speaks: by ALPN if that was negotiated, else by the first bytes. `None` if they do not come
+    /// `within` this time, or within a second where the drain closes; the preface of HTTP/2 is waited for in any case.
     pub async fn detect_http(&mut self, within: Duration) -> Option<HttpVersion> {
         // In a box, since it is soon over and its memory would last as long as the connection.
         Box::pin(async {

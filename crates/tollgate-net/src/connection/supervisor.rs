@@ -2,7 +2,7 @@
 //!
 //! One timer a connection. Between two looks a poll of the connection costs a few loads.
 
-use super::{ConnectionActivity, LAST_REQUEST, activity::Verdict};
+use super::{ConnectionActivity, activity::Verdict};
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
@@ -26,21 +26,20 @@ pub struct ConnectionTimeouts {
     pub idle: Duration,
     /// Without taking a byte that is to be written.
     pub write: Duration,
-    /// Without a request under way, when the drain closes: a client that was just answered may have sent its next request
-    /// already, which would be lost.
-    pub last_request: Duration,
 }
 
 impl ConnectionTimeouts {
-    /// So long for a head, so long for silence and for a write, and a second for a last request.
+    /// So long for a head, and so long for silence and for a write.
     #[must_use]
     pub const fn new(head: Duration, idle: Duration) -> Self {
-        Self { head, idle, write: idle, last_request: LAST_REQUEST }
+        Self { head, idle, write: idle }
     }
 }
 
 /// Runs `connection` until it ends, is cut off because it is too slow, or was idle for too long. When the drain closes and
-/// when it is idle, `finish` is called once: the connection is to end by itself when nothing is under way.
+/// when it is idle, `finish` is called once: the connection is to end by itself when nothing is under way. When the drain
+/// closes, a connection is idle a second after its last request: a client that was just answered may have sent its next
+/// one already, which would be lost.
 ///
 /// To be awaited by the connection's own task, and by nothing that could poll it with another waker.
 pub async fn supervise<C: Future>(
@@ -143,7 +142,7 @@ impl Supervisor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ConnectionGuard, Drain, DrainTimes, worker_pool::ConnectionSlot};
+    use crate::{ConnectionGuard, Drain, DrainTimes, connection::LAST_REQUEST, worker_pool::ConnectionSlot};
     use std::{cell::Cell, future::pending};
     use tokio::time::{sleep, timeout};
 

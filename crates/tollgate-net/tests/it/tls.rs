@@ -8,19 +8,19 @@ use rustls::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex},
     time::{Instant, timeout},
 };
 use tokio_rustls::{TlsConnector, client};
 use tollgate_net::{Contents, HandshakeError, Identity, TlsAcceptor, TlsError, TlsFiles, TlsStream};
 
 /// A certificate for localhost that nobody else has, and its key, as PEM.
-fn pair() -> (String, String) {
+pub(crate) fn pair() -> (String, String) {
     let made = generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
-fn parse(cert: &str, key: &str) -> Result<Identity, TlsError> {
+pub(crate) fn parse(cert: &str, key: &str) -> Result<Identity, TlsError> {
     Identity::parse(&Contents::new("cert.pem", cert), &Contents::new("key.pem", key))
 }
 
@@ -29,12 +29,12 @@ fn wrong(cert: &str, key: &str) -> String {
     parse(cert, key).expect_err("it cannot be served").to_string()
 }
 
-/// Both ends of a connection on which the client trusts `cert` alone.
-async fn shake_hands(
-    acceptor: &TlsAcceptor,
+/// The client's end of a connection on which it trusts `cert` alone.
+pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
     cert: &str,
     alpn: &[&str],
-) -> Result<(TlsStream<DuplexStream>, client::TlsStream<DuplexStream>), String> {
+) -> std::io::Result<client::TlsStream<S>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(cert.as_bytes()).expect("PEM")).expect("a certificate");
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -43,10 +43,18 @@ async fn shake_hands(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    let (ours, theirs) = duplex(16 << 10);
     let name = ServerName::try_from("localhost").expect("a name");
-    let connector = TlsConnector::from(Arc::new(config));
-    let (server, client) = tokio::join!(acceptor.accept(ours), connector.connect(name, theirs));
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// Both ends of a connection on which the client trusts `cert` alone.
+async fn shake_hands(
+    acceptor: &TlsAcceptor,
+    cert: &str,
+    alpn: &[&str],
+) -> Result<(TlsStream<DuplexStream>, client::TlsStream<DuplexStream>), String> {
+    let (ours, theirs) = duplex(16 << 10);
+    let (server, client) = tokio::join!(acceptor.accept(ours), connect(theirs, cert, alpn));
     let client = client.map_err(|error| error.to_string())?;
     Ok((server.map_err(|error| error.to_string())?, client))
 }

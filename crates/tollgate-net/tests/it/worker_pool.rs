@@ -1,5 +1,6 @@
 //! Threads that serve a listener: everybody is served, nobody above the most, and the drain is kept.
 
+use crate::tls;
 use std::{
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
@@ -18,7 +19,7 @@ use tokio::{
 };
 use tollgate_net::{
     Connection, ConnectionHandler, Drain, DrainTimes, Drained, HttpVersion, Listener, PoolSettings,
-    Scheduling, WhenFull, WorkerPool,
+    Scheduling, TlsAcceptor, WhenFull, WorkerPool,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -223,12 +224,38 @@ async fn http_is_told_by_its_first_bytes_and_none_of_them_is_lost() {
         stream.set_nodelay(true).expect("no delay");
         for piece in &said {
             stream.write_all(piece.as_bytes()).await.expect("it reads");
+            // So that the pieces come one by one.
             sleep(Duration::from_millis(5)).await;
         }
         let mut heard = String::new();
         timeout(LONG, stream.read_to_string(&mut heard)).await.expect("it closes").expect("text");
         let expected = told.map_or(String::new(), |version| format!("{version}:{}", said.concat()));
         assert_eq!(heard, expected, "{said:?}");
+    }
+    tokio::task::spawn_blocking(|| drop(pool)).await.expect("the threads end");
+}
+
+#[tokio::test]
+async fn over_tls_the_preface_of_http_2_is_waited_for_no_longer_than_a_head() {
+    let (cert, key) = tls::pair();
+    let drain = Drain::new(DrainTimes { pause: Duration::ZERO, deadline: LONG });
+    let backlog = NonZeroU32::new(64).expect("not zero");
+    let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), backlog).expect("a free port");
+    let mut settings = PoolSettings::default();
+    settings.tls = Some(TlsAcceptor::new(tls::parse(&cert, &key).expect("a pair"), &["h2", "http/1.1"]));
+    let pool = WorkerPool::start("tls", listener, settings, &drain, Arc::new(Detecting)).expect("threads");
+    let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for (said, told) in
+        [(preface, Some(2)), ("PRI * HTTP", None), ("GET / HTTP/1.1\r\n\r\n", None), ("", None)]
+    {
+        let socket = TcpStream::connect(pool.address()).await.expect("it listens");
+        let mut stream = tls::connect(socket, &cert, &["h2"]).await.expect("trusted");
+        stream.write_all(said.as_bytes()).await.expect("it reads");
+        let mut heard = Vec::new();
+        // Whether TLS is ended in form does not matter.
+        let _ = timeout(LONG, stream.read_to_end(&mut heard)).await.expect("it closes");
+        let expected = told.map_or(String::new(), |version| format!("{version}:{said}"));
+        assert_eq!(String::from_utf8_lossy(&heard), expected, "{said:?}");
     }
     tokio::task::spawn_blocking(|| drop(pool)).await.expect("the threads end");
 }

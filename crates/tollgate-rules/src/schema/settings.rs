@@ -228,7 +228,7 @@ pub(crate) static LISTENER: Shape = Shape {
             "idle_timeout",
             Duration,
             "75s",
-            "How long a connection may lie idle, between requests or in a body",
+            "How long a connection may lie idle, between requests or in a body. A client of `http` or `grpc` that answers the pings of HTTP/2 is not idle",
         ),
     ]],
     exactly_one: &[],

@@ -46,10 +46,7 @@ pub(super) async fn serve<S: Enter + 'static>(door: Arc<Json<S>>, mut connection
     let activity = Arc::new(ConnectionActivity::new(connection.guard));
     let stream = ActivityStream::new(connection.stream, version, Arc::clone(&activity));
     let half_close = HalfClose::new(Arc::clone(&activity));
-    let timeouts = ConnectionTimeouts {
-        last_request: Duration::ZERO,
-        ..ConnectionTimeouts::new(header_timeout, idle_timeout)
-    };
+    let timeouts = ConnectionTimeouts::new(header_timeout, idle_timeout);
     let visit = Arc::new(Visit { door, activity: Arc::clone(&activity), half_close: half_close.clone() });
     let service = service_fn(move |request| {
         let visit = Arc::clone(&visit);

@@ -9,7 +9,6 @@ use std::{
     io,
     pin::{Pin, pin},
     task::{Context, Poll, ready},
-    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
@@ -37,7 +36,7 @@ struct Input {
 pub(super) async fn serve<S: Enter + Cells>(door: &Resp<S>, connection: Connection) {
     let Connection { mut stream, guard, .. } = connection;
     let (activity, idle) = (ConnectionActivity::new(guard), door.settings.idle_timeout);
-    let timeouts = ConnectionTimeouts { last_request: Duration::ZERO, ..ConnectionTimeouts::new(idle, idle) };
+    let timeouts = ConnectionTimeouts::new(idle, idle);
     let talking = async {
         // However it ends, there is nobody to tell.
         let _: io::Result<()> = talk(door, &mut stream, &activity).await;

@@ -57,10 +57,7 @@ async fn serve_two<S: Store + 'static>(
         .initial_window_size(u32::try_from(settings.max_message).unwrap_or(u32::MAX).clamp(65_535, 1 << 20))
         .initial_connection_window_size(1 << 20);
     let Ok(Ok(connection)) = timeout(settings.patience, builder.handshake(stream)).await else { return };
-    let timeouts = ConnectionTimeouts {
-        last_request: Duration::ZERO,
-        ..ConnectionTimeouts::new(settings.patience, settings.idle + PONG_TIMEOUT)
-    };
+    let timeouts = ConnectionTimeouts::new(settings.patience, settings.idle + PONG_TIMEOUT);
     let ping_every = settings.idle;
     let session = Session { door: Arc::clone(&door), connection, activity: Arc::clone(&activity) };
     supervise(pin!(session.run(ping_every)), |_| activity.finish(), &activity, &timeouts).await;

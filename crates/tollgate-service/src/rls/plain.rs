@@ -6,7 +6,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc};
 use tokio::time::timeout;
 use tollgate::Store;
 use tollgate_net::{ActivityStream, ConnectionActivity, ConnectionTimeouts, RequestGuard, supervise};
@@ -32,10 +32,7 @@ pub(super) async fn serve<S: Store + 'static>(
         // Below which the library does not go.
         .max_buf_size((settings.max_header as usize).max(8_192))
         .serve_connection(TokioIo::new(stream), service);
-    let timeouts = ConnectionTimeouts {
-        last_request: Duration::ZERO,
-        ..ConnectionTimeouts::new(settings.patience, settings.idle)
-    };
+    let timeouts = ConnectionTimeouts::new(settings.patience, settings.idle);
     // That a client broke off is its own affair.
     supervise(pin!(serving), http1::Connection::graceful_shutdown, &activity, &timeouts).await;
 }

@@ -122,6 +122,18 @@ fn what_was_read_is_answered_before_it_closes() {
     testkit::eventually("connections to go", || (stage.connections() == 0).then_some(()));
 }
 
+/// A client that was just answered may have sent its next request before it can know.
+#[test]
+fn a_last_request_is_answered_after_the_drain_has_closed() {
+    let stage = open();
+    let mut client = stage.connect();
+    assert_eq!(client.command(&["PING"]).expect("an answer").text(), "PONG");
+    stage.leave();
+    testkit::eventually("it to close", || (stage.drain.phase() >= Phase::Closing).then_some(()));
+    assert_eq!(client.command(&["PING"]).expect("an answer").text(), "PONG");
+    assert!(client.receive().is_err(), "closed");
+}
+
 /// One that is served while everything leaves has to hear of the closing as well.
 #[test]
 fn whoever_is_answered_while_it_leaves_is_closed_all_the_same() {
