@@ -65,7 +65,7 @@ impl Ours {
     fn new(users: usize) -> Self {
         let bounds = Bounds { max_keys: users + TENANTS + 1, ..Bounds::default() };
         let store = MemoryStore::with_clock(bounds, SystemClock::new());
-        let add = || store.add(Load::Allow.limit()).expect("room for a limit");
+        let add = || store.add("limit", Load::Allow.limit()).expect("room for a limit");
         let (user, tenant, everyone) = (add(), add(), add());
         Self { store, user, tenant, everyone }
     }

@@ -24,7 +24,7 @@
 //! );
 //!
 //! let store = MemoryStore::with_clock(Default::default(), ManualClock::new());
-//! let (per_client, login) = (store.add(per_client)?, store.add(login)?);
+//! let (per_client, login) = (store.add("per-client", per_client)?, store.add("login", login)?);
 //! let charges = [Charge::new(&per_client, "alice"), Charge::new(&login, "alice")];
 //!
 //! // For every request that passes:

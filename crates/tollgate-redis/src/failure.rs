@@ -68,7 +68,7 @@ impl Local {
                 Ok(share.handle.clone())
             }
             None => {
-                let handle = self.store.add(edition.limit.share(self.nodes))?;
+                let handle = self.store.add(&limit.named.name, edition.limit.share(self.nodes))?;
                 *share = Some(Share { store: Arc::clone(&self.store), handle: handle.clone(), of: edition });
                 Ok(handle)
             }

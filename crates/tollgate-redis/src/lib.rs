@@ -23,6 +23,7 @@ mod gather;
 mod guard;
 mod hash;
 mod health;
+mod key_ops;
 mod lease;
 mod leasing;
 mod level;

@@ -27,8 +27,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tollgate::{
-    Charge, Clock, Key, Limit, OnFailure, PermitId, SetStatus, Sleep, Store, StoreError, StoreLimiter,
-    SystemClock, Time, Timer,
+    Charge, Clock, Key, Limit, OnFailure, PermitId, Sealed, SetStatus, Sleep, Store, StoreError,
+    StoreLimiter, SystemClock, Time, Timer,
 };
 
 /// Limits shared through Redis. Clones are the same store.
@@ -441,49 +441,31 @@ impl Store for RedisStore {
     }
 
     async fn refund(&self, limit: &RedisLimit, key: Key<'_>, units: u32) -> Result<(), StoreError> {
-        self.on(limit, key, Verb::Refund { units: units.into() }).await?;
-        self.forget_refusal(limit, &key);
-        Ok(())
+        Self::refund(self, limit, key, units).await
     }
 
     async fn reset(&self, limit: &RedisLimit, key: Key<'_>) -> Result<(), StoreError> {
-        self.by_hand(limit, key, Verb::Reset).await
+        Self::reset(self, limit, key).await
     }
 
     async fn grant(&self, limit: &RedisLimit, key: Key<'_>, units: u32) -> Result<(), StoreError> {
-        self.by_hand(limit, key, Verb::Grant { units: units.into() }).await
+        Self::grant(self, limit, key, units).await
     }
 
     async fn ban(&self, limit: &RedisLimit, key: Key<'_>, lasting: Duration) -> Result<(), StoreError> {
-        let micros = u64::try_from(lasting.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX).min(LONGEST_WAIT);
-        self.by_hand(limit, key, Verb::Ban { micros }).await
+        Self::ban(self, limit, key, lasting).await
     }
 
     async fn leave(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> Result<u32, StoreError> {
-        // Slots that this node gave by itself are its own.
-        let back = self.shared.local.leave(charges, permit);
-        if back > 0 {
-            return Ok(back);
-        }
-        let (parts, _) = self.parts(charges).await?;
-        let back =
-            self.number(Question { verb: Verb::Leave { permit: permit.number().get() }, parts }).await?;
-        Ok(u32::try_from(back).unwrap_or(u32::MAX))
+        Self::leave(self, charges, permit).await
     }
 
     async fn renew(&self, charges: &[Charge<'_, RedisLimit>], permit: PermitId) -> Result<bool, StoreError> {
-        // Slots that this node gave by itself are its own.
-        if self.shared.local.renew(charges, permit) {
-            return Ok(true);
-        }
-        let (mut parts, _) = self.parts(charges).await?;
-        parts.retain(|part| matches!(part.edition.limit, Limit::Concurrency(_)));
-        let holders = parts.len() as u64;
-        let held =
-            self.number(Question { verb: Verb::Renew { permit: permit.number().get() }, parts }).await?;
-        Ok(held == holders)
+        Self::renew(self, charges, permit).await
     }
 }
+
+impl Sealed for RedisStore {}
 
 /// The generation of numbers that come into force now. Rules carry no number of their own, so the later are obeyed: whichever
 /// node, and whichever run of it, brought the earlier ones.

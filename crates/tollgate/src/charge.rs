@@ -10,7 +10,7 @@ use std::{fmt, time::Duration};
 /// use tollgate::{Charge, MemoryStore, Rate, TokenBucket};
 ///
 /// let store = MemoryStore::new();
-/// let uploads = store.add(TokenBucket::new(Rate::per_minute(600)?, 50)?)?;
+/// let uploads = store.add("uploads", TokenBucket::new(Rate::per_minute(600)?, 50)?)?;
 /// let charge = Charge::new(&uploads, "alice").cost(5).up_to(Duration::from_millis(200));
 /// assert!(store.check_one(&charge)?.is_allow());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -119,7 +119,7 @@ fn the_slot_changes_hands_between_charges() {
 fn the_set_is_all_or_nothing_in_either_order() {
     explore(|| {
         let store = Arc::new(MemoryStore::with_clock(few(), ManualClock::new()));
-        let (user, tenant) = (store.add(bucket(1)).unwrap(), store.add(bucket(1)).unwrap());
+        let (user, tenant) = (store.add("user", bucket(1)).unwrap(), store.add("tenant", bucket(1)).unwrap());
         for limit in [&user, &tenant] {
             // In the table already, so that loom spends its time on the locks.
             let _ = store.check_one(&Charge::new(limit, "k"));
@@ -141,7 +141,7 @@ fn the_set_is_all_or_nothing_in_either_order() {
 fn the_set_and_a_single_charge_see_each_other_whole() {
     explore(|| {
         let store = Arc::new(MemoryStore::with_clock(few(), ManualClock::new()));
-        let (user, tenant) = (store.add(bucket(1)).unwrap(), store.add(bucket(1)).unwrap());
+        let (user, tenant) = (store.add("user", bucket(1)).unwrap(), store.add("tenant", bucket(1)).unwrap());
         for limit in [&user, &tenant] {
             let _ = store.check_one(&Charge::new(limit, "k"));
             store.reset(limit, "k").unwrap();

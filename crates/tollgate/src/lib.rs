@@ -80,6 +80,8 @@ pub use step::{
     bandwidth::{Pace, Pacer},
     concurrency::PermitId,
 };
+#[doc(hidden)]
+pub use store::Sealed;
 pub use store::{
     Answer, Bounds, Enter, Entered, Held, LimitHandle, LimiterWait, MemoryStore, NewLimit, Store, StoreError,
     StoreLimiter, WhenFull,

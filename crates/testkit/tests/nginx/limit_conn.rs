@@ -28,7 +28,7 @@ fn statuses(seen: &[Seen]) -> Vec<u16> {
 /// Puts the same comings and goings to our limit; whoever nginx refused has to be refused there.
 fn assert_same(most: u32, logged: &[Logged]) {
     let store = MemoryStore::with_clock(Bounds::default(), ManualClock::new());
-    let limit = store.add(Concurrency::new(most, Duration::from_secs(60)).unwrap()).unwrap();
+    let limit = store.add("limit", Concurrency::new(most, Duration::from_secs(60)).unwrap()).unwrap();
     // Who goes and who comes, by when; at one instant those that nginx took are first.
     let mut events: Vec<(Duration, Reverse<bool>, &Logged, bool)> = Vec::new();
     for line in logged {

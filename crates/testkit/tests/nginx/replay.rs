@@ -118,7 +118,7 @@ impl<'a> Model<'a> {
     fn new(zones: &'a [Zone], begun: Duration) -> Self {
         let bounds = Bounds { max_keys: 1_000, ..Bounds::default() };
         let store = MemoryStore::with_clock(bounds, ManualClock::new());
-        let limits = zones.iter().map(|zone| store.add(zone.limit()).unwrap()).collect();
+        let limits = zones.iter().map(|zone| store.add("limits", zone.limit()).unwrap()).collect();
         Self { zones, limits, store, begun, counts: Counts::default() }
     }
 

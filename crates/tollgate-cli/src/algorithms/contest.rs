@@ -58,7 +58,7 @@ fn enter(text: &str) -> Result<Entrant> {
     let ParsedLimit::Limit(limit) = parse_limit(text)? else { bail!("{text} is not a charge") };
     let name = limit.name();
     let store = MemoryStore::with_clock(Bounds { max_keys: 1, ..Bounds::default() }, ManualClock::new());
-    let handle = store.add(limit.clone())?;
+    let handle = store.add("limit", limit.clone())?;
     let charge = match limit {
         // The bucket's own delay says how long.
         Limit::LeakyBucket(_) => Charge::new(&handle, ()),

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::AbortHandle;
-use tollgate::{Held, Limit, Passed, Permit, PermitId, SetStatus, Status, StoreError, Time};
+use tollgate::{Held, Limit, Passed, Permit, PermitId, Sealed, SetStatus, Status, StoreError, Time};
 
 /// Slots of a fleet-wide limit, held until this is dropped. A node that dies holds them for `max_hold` from its last renewal.
 #[must_use = "a permit that is dropped gives its slots back"]
@@ -86,6 +86,8 @@ impl From<RedisPermit> for Passed {
         Self::from_status(&permit.status, permit.waited)
     }
 }
+
+impl Sealed for RedisPermit {}
 
 impl Held for RedisPermit {
     fn statuses(&self) -> &[Status] {

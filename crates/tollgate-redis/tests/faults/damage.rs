@@ -10,7 +10,7 @@ use crate::{
 };
 use testkit::RedisServer;
 use tokio::task::JoinSet;
-use tollgate::{Charge, Rate, Store, StoreError, TokenBucket};
+use tollgate::{Charge, Rate, StoreError, TokenBucket};
 use tollgate_redis::{RedisLimit, RedisStore};
 
 pub(crate) const CASES: &[Case] = &[("damaged states", damaged)];
@@ -96,8 +96,8 @@ async fn left_alone(place: &Place<'_>, put: impl FnOnce(&str) -> Vec<Vec<u8>>) -
             other => return Err(format!("a later format: {other:?}")),
         }
         for told in [
-            place.store.refund(&place.limit, "later".into(), 1).await,
-            place.store.grant(&place.limit, "later".into(), 1).await,
+            place.store.refund(&place.limit, "later", 1).await,
+            place.store.grant(&place.limit, "later", 1).await,
         ] {
             must(matches!(told, Err(StoreError::TooNew { .. })), || format!("a later format: {told:?}"))?;
         }

@@ -20,7 +20,7 @@ use std::{collections::BTreeMap, time::Duration};
 use testkit::{Connection, RedisServer};
 use tollgate::{
     Charge, Concurrency, FixedWindow, Key, Limit, ManualClock, Rate, Refill, SlidingCounter, SlidingLog,
-    SlidingWindow, SmoothBursty, SmoothWarmingUp, Store, StoreError, TokenBucket,
+    SlidingWindow, SmoothBursty, SmoothWarmingUp, StoreError, TokenBucket,
 };
 use tollgate_redis::{RedisLimit, RedisStore};
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use std::time::{Duration, Instant};
 use testkit::{RedisServer, Sentinels};
-use tollgate::{Charge, Concurrency, DecidedBy, Rate, Store, TokenBucket};
+use tollgate::{Charge, Concurrency, DecidedBy, Rate, TokenBucket};
 
 pub(crate) const CASES: &[Case] = &[
     ("redis://", |places| works("redis://", &places.server().url())),
@@ -73,16 +73,16 @@ fn works(name: &str, url: &str) -> Result<(), String> {
             must(store.leave(&charge, permit).await.map_err(told)? == 1, || "not given back".to_owned())?;
         }
         must(remaining(&store, &young, "k").await? == 2, || "born full".to_owned())?;
-        store.refund(&bucket, "k".into(), 1).await.map_err(told)?;
+        store.refund(&bucket, "k", 1).await.map_err(told)?;
         must(remaining(&store, &bucket, "k").await? == 5, || "not refunded".to_owned())?;
-        store.grant(&bucket, "k".into(), 2).await.map_err(told)?;
+        store.grant(&bucket, "k", 2).await.map_err(told)?;
         must(remaining(&store, &bucket, "k").await? == 7, || "not granted".to_owned())?;
         let denied = store.check(&[Charge::new(&bucket, "k").cost(7)]).await.map_err(told)?;
         must(denied.is_allow(), || format!("{denied:?}"))?;
         let denied = store.check(&[Charge::new(&bucket, "k")]).await.map_err(told)?;
         must(denied.is_deny(), || format!("{denied:?}"))?;
-        store.reset(&bucket, "k".into()).await.map_err(told)?;
-        store.ban(&bucket, "k".into(), Duration::from_secs(9)).await.map_err(told)?;
+        store.reset(&bucket, "k").await.map_err(told)?;
+        store.ban(&bucket, "k", Duration::from_secs(9)).await.map_err(told)?;
         let banned = store.check(&[Charge::new(&bucket, "k")]).await.map_err(told)?;
         must(banned.statuses()[0].decided_by() == DecidedBy::Ban, || format!("{banned:?}"))?;
         let turn = store.reserve(&[Charge::new(&bucket, "t").cost(5)], Duration::ZERO).await;

@@ -38,7 +38,8 @@ fn replay_at(
     let store = MemoryStore::with_clock(bounds, clock.clone());
     let born = if kinds.iter().any(|kind| kind.patience.is_some()) { begin - base } else { 0 };
     clock.set(Time::from_nanos(born));
-    let added: Result<Vec<LimitHandle>, _> = kinds.iter().map(|kind| store.add(kind.limit.clone())).collect();
+    let added: Result<Vec<LimitHandle>, _> =
+        kinds.iter().map(|kind| store.add("limit", kind.limit.clone())).collect();
     let limits = added.map_err(|problem| problem.to_string())?;
     let mut units = 0;
     for ask in asks {

@@ -16,7 +16,7 @@ use std::{
 };
 use testkit::Random;
 use tokio::{sync::oneshot, task::LocalSet, time::Instant};
-use tollgate::{Charge, OnFailure, Store, WaitError};
+use tollgate::{Charge, OnFailure, WaitError};
 use tollgate_redis::{RedisLimit, RedisStore};
 
 /// The keys, one for each of the limits.

@@ -2,7 +2,7 @@
 
 use crate::server::server;
 use std::time::Duration;
-use tollgate::{Charge, Rate, Store, TokenBucket};
+use tollgate::{Charge, Rate, TokenBucket};
 
 /// Charges that find a key which lives long enough leave its time alone; those that owe more than that move it.
 #[test]
@@ -20,7 +20,7 @@ fn a_key_outlives_what_it_owes_and_not_by_much() {
             let two = [Charge::new(&limit, "b").cost(cost), Charge::new(&limit, "c").cost(1)];
             let one = store.check(&[Charge::new(&limit, "a").cost(cost)]).await.expect("an answer");
             let two = store.check(&two).await.expect("an answer");
-            store.refund(&limit, "d".into(), 1).await.expect("an answer");
+            store.refund(&limit, "d", 1).await.expect("an answer");
             let last = store.check(&[Charge::new(&limit, "d").cost(cost)]).await.expect("an answer");
             for (key, set, charge) in [("a", &one, 0), ("b", &two, 0), ("c", &two, 1), ("d", &last, 0)] {
                 assert!(set.is_allow());

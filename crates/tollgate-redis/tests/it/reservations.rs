@@ -68,7 +68,7 @@ impl Stores {
     fn new(limit: &Limit) -> Self {
         let clock = ManualClock::new();
         let memory = MemoryStore::with_clock(Bounds::default(), clock.clone());
-        let of_memory = memory.add(limit.clone()).expect("a limit");
+        let of_memory = memory.add("of_memory", limit.clone()).expect("a limit");
         let redis = server().store_at(clock.clone());
         let of_redis = redis.add("limit", limit.clone()).expect("a limit");
         Self { clock, memory, of_memory, redis, of_redis }

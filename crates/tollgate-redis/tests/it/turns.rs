@@ -112,7 +112,7 @@ fn nothing_taken_before_a_reset_comes_back_after_it() {
         let turn = store.reserve(&charge(5), SECOND).await.expect("a turn");
         let later = store.reserve(&charge(2), SECOND).await.expect("a turn");
         clock.advance(Duration::from_micros(1));
-        store.reset(&limit, "k".into()).await.expect("an answer");
+        store.reset(&limit, "k").await.expect("an answer");
         assert!(store.check(&charge(4)).await.expect("an answer").is_allow());
         later.cancel().await.expect("an answer");
         drop(turn);

@@ -11,7 +11,7 @@ use std::{
 use testkit::{Random, eventually_async};
 use tollgate::{
     Align, Charge, Concurrency, FixedWindow, Limit, ManualClock, Passed, Rate, Reason, SlidingLog, Status,
-    Store, TokenBucket, WaitError,
+    TokenBucket, WaitError,
 };
 use tollgate_redis::{RedisLimit, RedisStore};
 
@@ -322,7 +322,7 @@ fn changed_numbers_hold_for_everybody_who_waits() {
         // Lowered, whoever can no longer be in time is told. The last of them took the unit of this millisecond.
         store.wait(&charge).await.expect("a turn");
         store.change(&limit, bucket(1, 1)).expect("numbers");
-        store.reset(&limit, "k".into()).await.expect("an answer");
+        store.reset(&limit, "k").await.expect("an answer");
         assert!(store.check(&charge).await.expect("an answer").is_allow());
         let mut impatient = pin!(store.wait(&charge).up_to(20 * SECOND));
         assert!(tokio::time::timeout(LATE, impatient.as_mut()).await.is_err());

@@ -135,7 +135,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let own = ManualClock::new();
         let library = MemoryStore::with_clock(Bounds::default(), own.clone());
-        let limits = LIMITS.map(|(_, numbers)| library.add(limit(numbers)).expect("room"));
+        let limits = LIMITS.map(|(_, numbers)| library.add("limits", limit(numbers)).expect("room"));
         let named: String = LIMITS.iter().map(|(name, numbers)| format!("  {name}: {{ {numbers} }}\n")).collect();
         let file = format!("version: 1\nlimits:\n{named}");
         let (http, http_clock) = json::stage::memory_with(&file, JsonSettings::default());

@@ -52,7 +52,7 @@ impl<C: Clock> KeyedLimiter<C> {
         let store = MemoryStore::with_clock(bounds, clock);
         // A store that has just been made has room for a limit.
         #[expect(clippy::unwrap_used)]
-        let limit = store.add(limit).unwrap();
+        let limit = store.add("", limit).unwrap();
         Self { store, limit }
     }
 

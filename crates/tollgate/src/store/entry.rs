@@ -14,6 +14,7 @@ use std::{
 };
 
 pub(crate) struct Entry {
+    pub(super) name: Box<str>,
     store: u64,
     pub(super) tag: Tag,
     pub(super) serial: u64,
@@ -39,15 +40,16 @@ pub(crate) struct Tables {
 }
 
 impl Entry {
+    /// A limit of a name; in which store, under which tag, and the so-manieth there.
     pub(super) fn new(
-        store: u64,
-        tag: Tag,
-        serial: u64,
+        name: &str,
+        (store, tag, serial): (u64, Tag, u64),
         birth: Time,
         limit: &Limit,
         tables: Arc<Tables>,
     ) -> Self {
         Self {
+            name: name.into(),
             store,
             tag,
             serial,

@@ -44,8 +44,8 @@ impl<C: Clock + Send + Sync> MemoryStore<C> {
     /// use tollgate::{Charge, Concurrency, MemoryStore, Rate, TokenBucket};
     ///
     /// let store = MemoryStore::new();
-    /// let calls = store.add(TokenBucket::new(Rate::per_second(1000)?, 10)?)?;
-    /// let in_flight = store.add(Concurrency::new(20, Duration::from_secs(30))?.with_queue(100))?;
+    /// let calls = store.add("calls", TokenBucket::new(Rate::per_second(1000)?, 10)?)?;
+    /// let in_flight = store.add("in-flight", Concurrency::new(20, Duration::from_secs(30))?.with_queue(100))?;
     ///
     /// let charges = [Charge::new(&calls, "alice"), Charge::new(&in_flight, ())];
     /// let permit = store.enter(&charges).up_to(Duration::from_millis(500)).blocking()?;

@@ -77,7 +77,7 @@ mod tests {
 
     fn entry(tag: Tag) -> Option<Arc<Entry>> {
         let limit = TokenBucket::new(Rate::per_second(1).unwrap(), 1).unwrap().into();
-        Some(Arc::new(Entry::new(0, tag, 0, Time::ZERO, &limit, Arc::new(Tables::new(1)))))
+        Some(Arc::new(Entry::new("limit", (0, tag, 0), Time::ZERO, &limit, Arc::new(Tables::new(1)))))
     }
 
     /// How many chunks two snapshots do not share.

@@ -36,8 +36,8 @@ use thiserror::Error;
 /// use tollgate::{Charge, FixedWindow, MemoryStore, Rate, TokenBucket};
 ///
 /// let store = MemoryStore::new();
-/// let user = store.add(TokenBucket::new(Rate::per_second(10)?, 20)?)?;
-/// let tenant = store.add(FixedWindow::new(1000, Duration::from_secs(3600))?)?;
+/// let user = store.add("user", TokenBucket::new(Rate::per_second(10)?, 20)?)?;
+/// let tenant = store.add("tenant", FixedWindow::new(1000, Duration::from_secs(3600))?)?;
 ///
 /// // Both are charged, or neither is.
 /// let status = store.check(&[Charge::new(&user, "alice"), Charge::new(&tenant, "acme").cost(3)])?;
@@ -152,11 +152,21 @@ impl LimitHandle {
     pub(crate) fn tag(&self) -> Tag {
         self.0.tag
     }
+
+    /// The name under which it was added.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
 }
 
 impl std::fmt::Debug for LimitHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LimitHandle").field("store", &self.0.store()).field("tag", &self.0.tag).finish()
+        f.debug_struct("LimitHandle")
+            .field("name", &self.0.name)
+            .field("store", &self.0.store())
+            .field("tag", &self.0.tag)
+            .finish()
     }
 }
 
@@ -216,31 +226,37 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Adds a limit, born now. Its keys share the store's room.
+    /// Adds a limit, born now. Its keys share the store's room. The name is shown in `Debug`; every call adds a limit of its own,
+    /// while a store that is shared knows limits by their names.
     ///
     /// # Errors
     /// Where the store has no room for another limit.
-    pub fn add(&self, limit: impl Into<Limit>) -> Result<LimitHandle, StoreError> {
-        self.add_to(&limit.into(), Arc::clone(&self.shared))
+    pub fn add(&self, name: &str, limit: impl Into<Limit>) -> Result<LimitHandle, StoreError> {
+        self.add_to(name, &limit.into(), Arc::clone(&self.shared))
     }
 
     /// Adds a limit with room for `max_keys` of its own, so that a flood of its keys evicts nobody else's.
     ///
     /// # Errors
     /// Where the store has no room for another limit.
-    pub fn add_bounded(&self, limit: impl Into<Limit>, max_keys: usize) -> Result<LimitHandle, StoreError> {
-        self.add_to(&limit.into(), Arc::new(Tables::new(max_keys)))
+    pub fn add_bounded(
+        &self,
+        name: &str,
+        limit: impl Into<Limit>,
+        max_keys: usize,
+    ) -> Result<LimitHandle, StoreError> {
+        self.add_to(name, &limit.into(), Arc::new(Tables::new(max_keys)))
     }
 
-    fn add_to(&self, limit: &Limit, tables: Arc<Tables>) -> Result<LimitHandle, StoreError> {
-        let mut added = self.add_each([(limit, tables)])?;
+    fn add_to(&self, name: &str, limit: &Limit, tables: Arc<Tables>) -> Result<LimitHandle, StoreError> {
+        let mut added = self.add_each([(name, limit, tables)])?;
         added.pop().ok_or(StoreError::UnknownLimit)
     }
 
     /// Adds limits, all or none, in time linear in their number.
     pub(super) fn add_each<'l>(
         &self,
-        limits: impl IntoIterator<Item = (&'l Limit, Arc<Tables>), IntoIter: ExactSizeIterator>,
+        limits: impl IntoIterator<Item = (&'l str, &'l Limit, Arc<Tables>), IntoIter: ExactSizeIterator>,
     ) -> Result<Vec<LimitHandle>, StoreError> {
         let limits = limits.into_iter();
         let mut numbers = self.changing();
@@ -249,9 +265,9 @@ impl<C: Clock> MemoryStore<C> {
         }
         let (mut list, now) = (LimitList::clone(&self.limits.load()), self.clock.now());
         let mut added = Vec::with_capacity(limits.len());
-        for (limit, tables) in limits {
+        for (name, limit, tables) in limits {
             let (tag, serial) = numbers.next();
-            let entry = Arc::new(Entry::new(self.id, tag, serial, now, limit, tables));
+            let entry = Arc::new(Entry::new(name, (self.id, tag, serial), now, limit, tables));
             list.set(tag, Some(Arc::clone(&entry)));
             added.push(LimitHandle(entry));
         }

@@ -21,5 +21,5 @@ mod word_set;
 pub(crate) use table::Tag;
 
 pub use memory::{Bounds, LimitHandle, MemoryStore, StoreError, WhenFull};
-pub use seam::{Answer, Enter, Entered, Held, NewLimit, Store};
+pub use seam::{Answer, Enter, Entered, Held, NewLimit, Sealed, Store};
 pub use store_limiter::{LimiterWait, StoreLimiter};

@@ -23,8 +23,8 @@ use std::{
     time::Duration,
 };
 
-/// Where limits and what was used of them live.
-pub trait Store: Send + Sync {
+/// Where limits and what was used of them live. Sealed: only the stores of this project are.
+pub trait Store: Sealed + Send + Sync {
     /// How the store names a limit. Clones name the same one.
     type Limit: Clone + fmt::Debug + Send + Sync;
 
@@ -167,6 +167,13 @@ pub trait Enter: Store {
     fn sleep(&self, time: Duration) -> Sleep;
 }
 
+/// What the stores of this project are, and what they give out.
+#[doc(hidden)]
+pub trait Sealed {}
+
+impl<C> Sealed for MemoryStore<C> {}
+impl Sealed for Permit<'static> {}
+
 /// Whether somebody is in.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped gives its slots back"]
@@ -178,7 +185,7 @@ pub enum Entered<P> {
 }
 
 /// What somebody holds who is in: slots, until dropped. Where no charge was for slots it holds nothing.
-pub trait Held: Send + Sync + 'static {
+pub trait Held: Sealed + Send + Sync + 'static {
     /// How every charge stood, in the order they were given.
     fn statuses(&self) -> &[Status];
 
@@ -265,12 +272,12 @@ impl<T, F: Future<Output = Result<T, StoreError>> + Send> Answer<T> for F {}
 impl<C: Clock + Send + Sync> Store for MemoryStore<C> {
     type Limit = LimitHandle;
 
-    fn add_named(&self, _: &str, limit: Limit) -> Result<LimitHandle, StoreError> {
-        self.add(limit)
+    fn add_named(&self, name: &str, limit: Limit) -> Result<LimitHandle, StoreError> {
+        self.add(name, limit)
     }
 
     fn add_all(&self, limits: &[NewLimit<'_>]) -> Result<Vec<LimitHandle>, (usize, StoreError)> {
-        let limits = limits.iter().map(|new| (&*new.limit, self.tables_for(new.max_keys)));
+        let limits = limits.iter().map(|new| (&*new.name, &*new.limit, self.tables_for(new.max_keys)));
         self.add_each(limits).map_err(|error| (0, error))
     }
 

@@ -135,9 +135,9 @@ async fn enter_and_leave(number: u32, gate: Gate, held: Arc<AtomicU32>, most: Ar
 fn aborted_and_panicking_tasks_return_all_slots() {
     let store = Arc::new(MemoryStore::new());
     let limits = [
-        store.add(bucket(20_000, 10)).unwrap(),
-        store.add(log(1_000_000)).unwrap(),
-        store.add(slots()).unwrap(),
+        store.add("limit", bucket(20_000, 10)).unwrap(),
+        store.add("limit", log(1_000_000)).unwrap(),
+        store.add("limit", slots()).unwrap(),
     ];
     let gates = [
         Gate::Limiter(Arc::new(Limiter::new(slots()))),
@@ -174,7 +174,8 @@ impl SharedStore {
     fn new() -> Arc<Self> {
         let clock = ManualClock::new();
         let store = MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone());
-        let limits = [store.add(bucket(1_000, BURST)).unwrap(), store.add(log(900)).unwrap()];
+        let limits =
+            [store.add("limits", bucket(1_000, BURST)).unwrap(), store.add("limits", log(900)).unwrap()];
         Arc::new(Self { clock, store, limits, stands: RwLock::new(()), released: Mutex::default() })
     }
 

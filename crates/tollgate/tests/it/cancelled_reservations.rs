@@ -148,7 +148,7 @@ proptest! {
             1 => Gate::Keyed(KeyedLimiter::with_clock(limit, bounds, clock.clone())),
             _ => {
                 let store = MemoryStore::with_clock(bounds, clock.clone());
-                let handle = store.add(limit).unwrap();
+                let handle = store.add("handle", limit).unwrap();
                 Gate::Store(store, handle)
             }
         };
@@ -184,7 +184,7 @@ fn a_keyed_limiter_reports_the_returned_units() {
 fn a_set_reports_the_returned_units_per_charge() {
     let (store, clock) = store();
     let [rate, uses, other] = [bucket(1, 5).into(), log(5).into(), bucket(100, 5).into()]
-        .map(|limit: tollgate::Limit| store.add(limit).unwrap());
+        .map(|limit: tollgate::Limit| store.add("limit", limit).unwrap());
     store.reserve(&[Charge::new(&rate, "k").cost(5)], SECOND).unwrap().keep();
     let on = |limit, cost| Charge::new(limit, "k").cost(cost);
     let set = [on(&rate, 2), on(&uses, 3), on(&rate, 1), on(&other, 4)];

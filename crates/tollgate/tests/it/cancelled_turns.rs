@@ -145,7 +145,7 @@ fn measure_everywhere(what: &str, timers: Timers, timeout: Timeout) {
     let released = releases(&clock, timers, timeout, || by_key.wait("k"));
     assert_bound_and_share(&released, &format!("keyed limiter, {what}"));
     let (store, clock) = store();
-    let limits = [hundred(), bucket(1_000, 10)].map(|limit| store.add(limit).unwrap());
+    let limits = [hundred(), bucket(1_000, 10)].map(|limit| store.add("limits", limit).unwrap());
     let set = limits.each_ref().map(|limit| Charge::new(limit, "k"));
     assert_bound_and_share(&releases(&clock, timers, timeout, || store.wait(&set)), &format!("set, {what}"));
 }
@@ -169,7 +169,7 @@ fn late_timers_keep_the_bound_and_the_rate() {
 /// A store with a bucket that is reserved for 910 ms ahead, and a log of five a second.
 fn bucket_and_log() -> (MemoryStore<ManualClock>, ManualClock, [LimitHandle; 2]) {
     let (store, clock) = store();
-    let limits = [store.add(hundred()).unwrap(), store.add(log(5)).unwrap()];
+    let limits = [store.add("limits", hundred()).unwrap(), store.add("limits", log(5)).unwrap()];
     for _ in 0..91 {
         store.reserve(&[Charge::new(&limits[0], "k")], SECOND).unwrap().keep();
     }
@@ -213,7 +213,7 @@ fn released_when_changed(per_second: u32) -> [Vec<u64>; 3] {
     let (one, one_clock) = limiter(bucket(10, 1));
     let (by_key, keyed_clock) = keyed(bucket(10, 1), 10);
     let (store, store_clock) = store();
-    let limit = store.add(bucket(10, 1)).unwrap();
+    let limit = store.add("limit", bucket(10, 1)).unwrap();
     let charge = [Charge::new(&limit, "k")];
     let to = || bucket(per_second, 1);
     [

@@ -202,7 +202,7 @@ fn a_key_as_if_never_used_under_new_numbers_is_told_so() {
         let rate = per(1, Duration::from_micros(1));
         TokenBucket::new(rate, burst).unwrap().with_initial(initial).unwrap()
     };
-    let limit = store.add(fast(4, 4)).unwrap();
+    let limit = store.add("limit", fast(4, 4)).unwrap();
     assert!(store.check(&[Charge::new(&limit, "alice")]).unwrap().is_allow());
     store.change(&limit, fast(3, 0)).unwrap();
     for key in ["alice", "bob"] {

@@ -61,7 +61,7 @@ proptest! {
         let one = Limiter::with_clock(limit.clone(), clock.clone());
         let keyed = KeyedLimiter::with_clock(limit.clone(), Bounds { max_keys: 64, ..Bounds::default() }, clock.clone());
         let store = MemoryStore::with_clock(Bounds { max_keys: 64, ..Bounds::default() }, clock.clone());
-        let handle = store.add(limit.clone()).unwrap();
+        let handle = store.add("handle", limit.clone()).unwrap();
         for (pause, cost) in arrivals {
             clock.advance(Duration::from_nanos(pause));
             let status = one.check_n(cost);

@@ -100,8 +100,8 @@ fn a_forgotten_future_counts_until_its_turn_has_come() {
 #[test]
 fn whoever_comes_from_another_line_counts() {
     let (store, clock) = store();
-    let a = store.add(FixedWindow::new(1, SECOND).unwrap()).unwrap();
-    let b = store.add(FixedWindow::new(1, 10 * SECOND).unwrap()).unwrap();
+    let a = store.add("a", FixedWindow::new(1, SECOND).unwrap()).unwrap();
+    let b = store.add("b", FixedWindow::new(1, 10 * SECOND).unwrap()).unwrap();
     let (on_a, on_b) = (Charge::new(&a, ()), Charge::new(&b, ()));
     assert!(store.check_one(&on_a).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);

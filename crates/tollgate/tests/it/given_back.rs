@@ -16,7 +16,7 @@ fn booked_ahead<'s>(
     limit: &LimitHandle,
     cost: u32,
 ) -> Reservation<'s, MemoryStore<ManualClock>> {
-    let rate = store.add(bucket(1, 1)).unwrap();
+    let rate = store.add("rate", bucket(1, 1)).unwrap();
     assert!(store.check_one(&Charge::new(&rate, ())).unwrap().is_allow());
     store.reserve(&[Charge::new(&rate, ())], 10 * SECOND).unwrap().keep();
     let set = [Charge::new(limit, ()).cost(cost), Charge::new(&rate, ())];
@@ -28,7 +28,7 @@ fn booked_ahead<'s>(
 #[test]
 fn a_turn_given_up_after_its_window_takes_nothing_from_the_next() {
     let (store, clock) = store();
-    let window = store.add(FixedWindow::new(5, SECOND).unwrap()).unwrap();
+    let window = store.add("window", FixedWindow::new(5, SECOND).unwrap()).unwrap();
     let turn = booked_ahead(&store, &window, 3);
     clock.advance(3 * SECOND / 2);
     assert!(store.check_one(&Charge::new(&window, ()).cost(5)).unwrap().is_allow());
@@ -47,7 +47,7 @@ fn a_turn_given_up_within_its_window_comes_back() {
         SlidingCounter::new(5, 10 * SECOND).unwrap().into(),
     ] {
         let (store, clock) = store();
-        let handle = store.add(limit.clone()).unwrap();
+        let handle = store.add("handle", limit.clone()).unwrap();
         let turn = booked_ahead(&store, &handle, 3);
         clock.advance(SECOND);
         assert!(store.check_one(&Charge::new(&handle, ()).cost(2)).unwrap().is_allow(), "{limit:?}");
@@ -77,7 +77,7 @@ fn settling_for_less_after_the_window_takes_nothing_from_others() {
 #[test]
 fn a_turn_given_up_in_a_bucket_leaves_later_ones_what_they_stand_on() {
     let (store, clock) = store();
-    let handle = store.add(TokenBucket::new(Rate::per_hour(1).unwrap(), 5).unwrap()).unwrap();
+    let handle = store.add("handle", TokenBucket::new(Rate::per_hour(1).unwrap(), 5).unwrap()).unwrap();
     let turn = booked_ahead(&store, &handle, 3);
     clock.advance(SECOND);
     assert!(store.check_one(&Charge::new(&handle, ()).cost(2)).unwrap().is_allow());
@@ -88,7 +88,7 @@ fn a_turn_given_up_in_a_bucket_leaves_later_ones_what_they_stand_on() {
 #[test]
 fn a_turn_given_up_in_a_log_leaves_others_their_times() {
     let (store, clock) = store();
-    let log = store.add(SlidingLog::new(6, SECOND).unwrap()).unwrap();
+    let log = store.add("log", SlidingLog::new(6, SECOND).unwrap()).unwrap();
     let turn = booked_ahead(&store, &log, 3);
     clock.advance(9 * SECOND / 10);
     assert!(store.check_one(&Charge::new(&log, ()).cost(3)).unwrap().is_allow());
@@ -113,8 +113,8 @@ fn a_bucket_is_not_filled_twice_by_time_and_by_a_turn() {
 #[test]
 fn a_waiting_set_that_gives_up_does_not_overfill_its_other_buckets() {
     let (store, clock) = store();
-    let slow = store.add(TokenBucket::new(Rate::per_minute(6).unwrap(), 1).unwrap()).unwrap();
-    let quick = store.add(bucket(10, 10)).unwrap();
+    let slow = store.add("slow", TokenBucket::new(Rate::per_minute(6).unwrap(), 1).unwrap()).unwrap();
+    let quick = store.add("quick", bucket(10, 10)).unwrap();
     assert!(store.check_one(&Charge::new(&slow, ())).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
     let set = tasks.start(store.wait(&[Charge::new(&slow, ()), Charge::new(&quick, ()).cost(10)]));
@@ -168,7 +168,7 @@ fn a_turn_from_before_other_numbers_gives_nothing_back() {
     assert_eq!(limiter.peek(10).retry_after(), before);
 
     let (store, _clock) = store();
-    let limit = store.add(bucket(1, 100)).unwrap();
+    let limit = store.add("limit", bucket(1, 100)).unwrap();
     let charge = Charge::new(&limit, ());
     assert!(store.check_one(&charge.cost(100)).unwrap().is_allow());
     let turn = store.reserve(&[charge.cost(100)], 1_000 * SECOND).unwrap();
@@ -209,9 +209,9 @@ fn debt_of_a_forgotten_key_stands_although_it_is_banned() {
 #[test]
 fn granted_units_of_a_set_come_back_as_granted() {
     let (store, clock) = store();
-    let rate = store.add(bucket(1, 1)).unwrap();
-    let slots = store.add(Concurrency::new(1, 30 * SECOND).unwrap()).unwrap();
-    let calls = store.add(bucket(1, 1)).unwrap();
+    let rate = store.add("rate", bucket(1, 1)).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, 30 * SECOND).unwrap()).unwrap();
+    let calls = store.add("calls", bucket(1, 1)).unwrap();
     assert!(store.check_one(&Charge::new(&rate, ())).unwrap().is_allow());
     let left = || {
         let nothing = [Charge::new(&slots, ()).cost(0), Charge::new(&calls, ()).cost(0)];

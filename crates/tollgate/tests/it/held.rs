@@ -9,8 +9,8 @@ use tollgate::{Charge, Concurrency, KeyedLimiter, LimitHandle, ManualClock, Memo
 
 /// One slot, lost after half a minute, and one turn a minute of which the first is gone.
 fn slot_and_rate(store: &MemoryStore<ManualClock>) -> (LimitHandle, LimitHandle) {
-    let slots = store.add(Concurrency::new(1, 30 * SECOND).unwrap().with_queue(10)).unwrap();
-    let rate = store.add(TokenBucket::new(Rate::per_minute(1).unwrap(), 1).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, 30 * SECOND).unwrap().with_queue(10)).unwrap();
+    let rate = store.add("rate", TokenBucket::new(Rate::per_minute(1).unwrap(), 1).unwrap()).unwrap();
     assert!(store.check_one(&Charge::new(&rate, ())).unwrap().is_allow());
     (slots, rate)
 }
@@ -87,8 +87,8 @@ async fn work_that_begins_late_keeps_its_permit() {
 #[test]
 fn slots_of_a_reservation_that_is_due_come_back() {
     let (store, clock) = store();
-    let slots = store.add(Concurrency::new(1, 30 * SECOND).unwrap()).unwrap();
-    let rate = store.add(bucket(1, 5)).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, 30 * SECOND).unwrap()).unwrap();
+    let rate = store.add("rate", bucket(1, 5)).unwrap();
     let book = || store.reserve(&[Charge::new(&rate, ()), Charge::new(&slots, ())], SECOND).unwrap();
     drop(book());
     assert_eq!(free(&store, &slots), 1, "dropped");
@@ -129,8 +129,8 @@ fn whoever_was_put_out_finds_a_place_in_a_full_queue() {
 #[test]
 fn a_permit_outlives_a_change_of_kind_and_back() {
     let (store, clock) = store();
-    let slots = store.add(Concurrency::new(1, 30 * SECOND).unwrap()).unwrap();
-    let rate = store.add(bucket(1, 1)).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, 30 * SECOND).unwrap()).unwrap();
+    let rate = store.add("rate", bucket(1, 1)).unwrap();
     assert!(store.check_one(&Charge::new(&rate, ())).unwrap().is_allow());
     let mut wait = std::pin::pin!(store.enter(&[Charge::new(&rate, ()), Charge::new(&slots, ())]));
     assert!(wait.as_mut().poll(&mut by_nobody()).is_pending());
@@ -177,8 +177,8 @@ fn a_slot_that_a_grant_paid_for_is_entered_at_once() {
 #[test]
 fn a_set_whose_slot_a_grant_paid_for_keeps_its_turn() {
     let (store, clock) = store();
-    let slots = store.add(Concurrency::new(1, SECOND / 3).unwrap().with_queue(10)).unwrap();
-    let rate = store.add(bucket(1, 1)).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, SECOND / 3).unwrap().with_queue(10)).unwrap();
+    let rate = store.add("rate", bucket(1, 1)).unwrap();
     assert!(store.check(&[Charge::new(&rate, ())]).unwrap().is_allow());
     store.grant(&slots, (), 1).unwrap();
     let set = [Charge::new(&slots, ()), Charge::new(&rate, ())];
@@ -196,8 +196,9 @@ fn a_set_whose_slot_a_grant_paid_for_keeps_its_turn() {
 #[test]
 fn slots_held_for_nanoseconds_do_not_keep_a_task_busy() {
     let (store, clock) = store();
-    let slots = store.add(Concurrency::new(1, Duration::from_nanos(2)).unwrap().with_queue(10)).unwrap();
-    let rate = store.add(bucket(1, 1)).unwrap();
+    let slots =
+        store.add("slots", Concurrency::new(1, Duration::from_nanos(2)).unwrap().with_queue(10)).unwrap();
+    let rate = store.add("rate", bucket(1, 1)).unwrap();
     let set = [Charge::new(&slots, ()), Charge::new(&rate, ())];
     assert!(store.check(&set[1..]).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
@@ -211,8 +212,8 @@ fn slots_held_for_nanoseconds_do_not_keep_a_task_busy() {
 #[test]
 fn the_bound_of_a_queue_holds_for_sets_that_come_from_another_line() {
     let (store, clock) = store();
-    let log = store.add(log(5)).unwrap();
-    let slot = store.add(Concurrency::new(1, 3_600 * SECOND).unwrap()).unwrap();
+    let log = store.add("log", log(5)).unwrap();
+    let slot = store.add("slot", Concurrency::new(1, 3_600 * SECOND).unwrap()).unwrap();
     assert!(store.check(&[Charge::new(&log, ()).cost(5)]).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
     for _ in 0..10 {

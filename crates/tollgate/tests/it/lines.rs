@@ -135,7 +135,7 @@ fn a_check_of_a_key_does_not_overtake_those_who_wait_for_it() {
 fn a_set_that_does_not_wait_overtakes_nobody() {
     for limit in with_room_for_two() {
         let (store, clock) = store();
-        let (limit, free) = (store.add(limit).unwrap(), store.add(bucket(1, 10)).unwrap());
+        let (limit, free) = (store.add("limit", limit).unwrap(), store.add("limit", bucket(1, 10)).unwrap());
         let charge = Charge::new(&limit, "k");
         assert!(!store.check(&[Charge::new(&free, "k"), charge.cost(8)]).unwrap().is_deny());
         let mut tasks = Tasks::on(&clock);
@@ -214,8 +214,8 @@ fn a_line_goes_on_when_the_bucket_is_helped_by_hand() {
 fn a_line_goes_on_when_a_key_is_helped_by_hand() {
     for help in ["refund", "reset", "grant", "change", "lift the ban", "cancel"] {
         let (store, clock) = store();
-        let limit = store.add(log(1)).unwrap();
-        let rate = store.add(bucket(1, 1)).unwrap();
+        let limit = store.add("limit", log(1)).unwrap();
+        let rate = store.add("rate", bucket(1, 1)).unwrap();
         let charge = Charge::new(&limit, "k");
         let mut turn = None;
         match help {
@@ -246,7 +246,7 @@ fn a_line_goes_on_when_a_key_is_helped_by_hand() {
 #[test]
 fn a_queue_goes_on_when_a_permit_is_given_back_by_hand() {
     let (store, clock) = store();
-    let slots = store.add(Concurrency::new(1, 30 * SECOND).unwrap().with_queue(1)).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, 30 * SECOND).unwrap().with_queue(1)).unwrap();
     let charge = [Charge::new(&slots, "k")];
     let permit = store.reserve(&charge, SECOND).unwrap().keep().unwrap();
     let mut tasks = Tasks::on(&clock);

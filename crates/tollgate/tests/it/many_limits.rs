@@ -59,7 +59,7 @@ fn limits_changed_together_keep_what_was_consumed_as_each_by_itself_does() {
 #[test]
 fn of_a_limit_that_is_changed_twice_at_once_the_last_numbers_hold() {
     let store = store();
-    let limit = store.add(bucket(10, 100)).unwrap();
+    let limit = store.add("limit", bucket(10, 100)).unwrap();
     store.change_all(&[(limit.clone(), bucket(10, 200)), (limit.clone(), bucket(10, 300))]).unwrap();
     assert_eq!(remaining(&store, &limit), 300);
     store.remove_all(&[limit.clone(), limit.clone()]);
@@ -69,8 +69,8 @@ fn of_a_limit_that_is_changed_twice_at_once_the_last_numbers_hold() {
 #[test]
 fn an_unknown_limit_changes_no_other_and_keeps_none_from_being_removed() {
     let (store, other) = (store(), store());
-    let ours = store.add(bucket(10, 100)).unwrap();
-    let theirs = other.add(bucket(10, 100)).unwrap();
+    let ours = store.add("ours", bucket(10, 100)).unwrap();
+    let theirs = other.add("theirs", bucket(10, 100)).unwrap();
     let changes = [(ours.clone(), bucket(10, 200)), (theirs, bucket(10, 200))];
     assert_eq!(store.change_all(&changes), Err((1, StoreError::UnknownLimit)));
     assert_eq!(remaining(&store, &ours), 100);

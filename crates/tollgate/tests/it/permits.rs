@@ -133,8 +133,8 @@ fn a_slot_offered_to_a_forgotten_future_goes_to_the_next() {
 fn a_slot_that_was_not_fetched_goes_to_the_next_also_after_a_long_silence() {
     let clock = ManualClock::new();
     let store = MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone());
-    let slots = store.add(Concurrency::new(1, 30 * SECOND).unwrap().with_queue(10)).unwrap();
-    let window = store.add(FixedWindow::new(1, 20 * SECOND).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, 30 * SECOND).unwrap().with_queue(10)).unwrap();
+    let window = store.add("window", FixedWindow::new(1, 20 * SECOND).unwrap()).unwrap();
     let (slot, unit) = (Charge::new(&slots, "k"), Charge::new(&window, "k"));
     let held = store.enter(&[slot]).blocking().unwrap();
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -296,8 +296,8 @@ fn every_key_has_its_own_slots_and_queue() {
 fn a_set_enters_its_slots_when_it_is_released() {
     let clock = ManualClock::new();
     let store = MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone());
-    let rate = store.add(TokenBucket::new(Rate::per_second(1).unwrap(), 1).unwrap()).unwrap();
-    let slots = store.add(Concurrency::new(2, 30 * SECOND).unwrap().with_queue(10)).unwrap();
+    let rate = store.add("rate", TokenBucket::new(Rate::per_second(1).unwrap(), 1).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(2, 30 * SECOND).unwrap().with_queue(10)).unwrap();
     let set = [Charge::new(&rate, ()), Charge::new(&slots, ())];
     let free = || store.peek(&[Charge::new(&slots, ()).cost(0)]).unwrap().statuses()[0].remaining();
     let mut tasks = Tasks::on(&clock);
@@ -321,8 +321,8 @@ fn a_permit_that_is_kept_is_in_other_hands() {
     let clock = ManualClock::new();
     let store =
         Arc::new(MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone()));
-    let slots = store.add(Concurrency::new(2, 30 * SECOND).unwrap()).unwrap();
-    let rate = store.add(TokenBucket::new(Rate::per_second(1).unwrap(), 9).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(2, 30 * SECOND).unwrap()).unwrap();
+    let rate = store.add("rate", TokenBucket::new(Rate::per_second(1).unwrap(), 9).unwrap()).unwrap();
     let free = || store.peek(&[Charge::new(&slots, ()).cost(0)]).unwrap().statuses()[0].remaining();
     let set = [Charge::new(&rate, ()), Charge::new(&slots, ())];
     let enter = || store.enter(&set).blocking().unwrap().keep();
@@ -346,7 +346,7 @@ fn a_permit_that_is_kept_is_in_other_hands() {
 fn permits_of_different_stores_have_different_names() {
     let permit = || {
         let store = MemoryStore::new();
-        let slots = store.add(Concurrency::new(1, SECOND).unwrap()).unwrap();
+        let slots = store.add("slots", Concurrency::new(1, SECOND).unwrap()).unwrap();
         store.check(&[Charge::new(&slots, ())]).unwrap().permit().unwrap()
     };
     assert_ne!(permit(), permit());

@@ -175,8 +175,8 @@ fn a_refused_request_charges_nothing() {
 #[test]
 fn a_set_is_all_or_nothing() {
     let store = MemoryStore::with_clock(bounds(), ManualClock::new());
-    let user = store.add(bucket(1, 5)).unwrap();
-    let tenant = store.add(bucket(1, 2)).unwrap();
+    let user = store.add("user", bucket(1, 5)).unwrap();
+    let tenant = store.add("tenant", bucket(1, 2)).unwrap();
     let set = [Charge::new(&user, "alice"), Charge::new(&tenant, "acme")];
     let admitted = (0..50).filter(|_| store.check(&set).unwrap().is_allow()).count();
     assert_eq!(admitted, 2);

@@ -166,7 +166,7 @@ fn a_set_is_released_when_all_its_limits_have_room() {
     let (store, clock) = store();
     let [slow, window, uses] =
         [bucket(1, 1).into(), FixedWindow::new(1, 3 * SECOND).unwrap().into(), log(2).into()]
-            .map(|limit: Limit| store.add(limit).unwrap());
+            .map(|limit: Limit| store.add("limit", limit).unwrap());
     let all = [&slow, &window, &uses].map(|limit| Charge::new(limit, "k"));
     let mut tasks = Tasks::on(&clock);
     tasks.start_all((0..4).map(|_| store.wait(&all)));
@@ -200,8 +200,9 @@ fn a_waiter_that_looks_late_still_gets_its_slot() {
 #[test]
 fn a_set_whose_limit_was_removed_is_refused_and_holds_up_nobody() {
     let (store, clock) = store();
-    let [rate, uses] = [bucket(1, 5).into(), log(1).into()].map(|limit: Limit| store.add(limit).unwrap());
-    let slots = store.add(Concurrency::new(1, 3_600 * SECOND).unwrap().with_queue(1)).unwrap();
+    let [rate, uses] =
+        [bucket(1, 5).into(), log(1).into()].map(|limit: Limit| store.add("limit", limit).unwrap());
+    let slots = store.add("slots", Concurrency::new(1, 3_600 * SECOND).unwrap().with_queue(1)).unwrap();
     let _held = store.enter(&[Charge::new(&slots, ())]).blocking().unwrap();
     let mut waits_for_slot = Box::pin(store.enter(&[Charge::new(&slots, ())]));
     assert!(waits_for_slot.as_mut().poll(&mut by_nobody()).is_pending());
@@ -225,9 +226,9 @@ fn a_set_whose_limit_was_removed_is_refused_and_holds_up_nobody() {
 #[test]
 fn a_set_is_not_judged_by_those_who_go_before_it() {
     let (store, clock) = store();
-    let (rate, uses) = (store.add(bucket(1, 1)).unwrap(), store.add(log(1)).unwrap());
+    let (rate, uses) = (store.add("limit", bucket(1, 1)).unwrap(), store.add("limit", log(1)).unwrap());
     let both = [Charge::new(&rate, ()), Charge::new(&uses, ())];
-    let uses_ten = store.add(tollgate::SlidingLog::new(1, 10 * SECOND).unwrap()).unwrap();
+    let uses_ten = store.add("uses_ten", tollgate::SlidingLog::new(1, 10 * SECOND).unwrap()).unwrap();
     let slow = [Charge::new(&rate, ()), Charge::new(&uses_ten, ())];
     assert!(store.check(&both[1..]).unwrap().is_allow());
     assert!(store.check(&slow[1..]).unwrap().is_allow());
@@ -258,8 +259,8 @@ fn a_clock_that_has_come_to_its_end_ends_no_thread() {
 fn a_set_that_is_late_for_a_pace_is_told_at_once() {
     let (store, clock) = store();
     let pace = LeakyBucket::new(Rate::per_second(10).unwrap(), 100).unwrap();
-    let pace = store.add(pace.with_delay(Delay::After(1)).unwrap()).unwrap();
-    let window = store.add(FixedWindow::new(1, 5 * SECOND).unwrap()).unwrap();
+    let pace = store.add("pace", pace.with_delay(Delay::After(1)).unwrap()).unwrap();
+    let window = store.add("window", FixedWindow::new(1, 5 * SECOND).unwrap()).unwrap();
     assert!(store.check(&[Charge::new(&window, ())]).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
     let set = [Charge::new(&pace, ()), Charge::new(&window, ())];

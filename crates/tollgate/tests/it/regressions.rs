@@ -47,7 +47,7 @@ fn a_time_before_a_change_counts_as_the_change() {
     let clock = ManualClock::new();
     let one = Limiter::with_clock(bucket(10, 10), clock.clone());
     let store = MemoryStore::with_clock(room(10), clock.clone());
-    let limit = store.add(bucket(10, 10)).unwrap();
+    let limit = store.add("limit", bucket(10, 10)).unwrap();
     clock.advance(100 * SECOND);
     one.change(bucket(10, 10));
     store.change(&limit, bucket(10, 10)).unwrap();
@@ -75,7 +75,7 @@ fn a_hasty_charge_on_a_queue_is_told_when_it_would_pass() {
     let store = MemoryStore::with_clock(room(10), clock.clone());
     let queue =
         LeakyBucket::new(Rate::per_second(1).unwrap(), 3).unwrap().with_delay(Delay::After(1)).unwrap();
-    let queue = store.add(queue).unwrap();
+    let queue = store.add("queue", queue).unwrap();
     for _ in 0..3 {
         assert!(!store.check_one(&Charge::new(&queue, "k")).unwrap().is_deny());
     }
@@ -102,8 +102,8 @@ fn a_late_refund_opens_no_window() {
 #[test]
 fn refused_sets_evict_nobody() {
     let store = MemoryStore::with_clock(room(64), ManualClock::new());
-    let user = store.add(bucket(1, 10)).unwrap();
-    let all = store.add_bounded(bucket(1, 1), 8).unwrap();
+    let user = store.add("user", bucket(1, 10)).unwrap();
+    let all = store.add_bounded("all", bucket(1, 1), 8).unwrap();
     let everyone = Charge::new(&all, ());
     assert!(store.check_one(&everyone).unwrap().is_allow());
     for key in 0..90_u64 {
@@ -149,7 +149,7 @@ fn the_longer_of_ban_and_limit_counts() {
 #[test]
 fn a_refused_set_shows_the_whole_grant() {
     let store = MemoryStore::with_clock(room(10), ManualClock::new());
-    let (user, all) = (store.add(bucket(1, 5)).unwrap(), store.add(bucket(1, 1)).unwrap());
+    let (user, all) = (store.add("limit", bucket(1, 5)).unwrap(), store.add("limit", bucket(1, 1)).unwrap());
     store.grant(&user, "k", 10).unwrap();
     assert!(store.check_one(&Charge::new(&all, "k")).unwrap().is_allow());
     let refused = store.check(&[Charge::new(&user, "k"), Charge::new(&all, "k")]).unwrap();
@@ -188,7 +188,7 @@ fn a_change_of_refill_keeps_what_was_consumed() {
 #[test]
 fn leaving_goes_on_past_a_limit_that_was_removed() {
     let store = MemoryStore::with_clock(room(10), ManualClock::new());
-    let slots = || store.add(Concurrency::new(1, 60 * SECOND).unwrap()).unwrap();
+    let slots = || store.add("slots", Concurrency::new(1, 60 * SECOND).unwrap()).unwrap();
     let (first, second) = (slots(), slots());
     let set = [Charge::new(&first, "k"), Charge::new(&second, "k")];
     let permit = store.check(&set).unwrap().permit().unwrap();
@@ -222,9 +222,9 @@ fn a_key_never_used_has_nothing_to_reset() {
 fn slots_that_change_kind_under_way_are_not_misread() {
     let store = MemoryStore::with_clock(room(8), ManualClock::new());
     let limits = [
-        store.add(SlidingCounter::new(5, SECOND).unwrap()).unwrap(),
-        store.add(SlidingLog::new(5, SECOND).unwrap()).unwrap(),
-        store.add(SmoothBursty::new(Rate::per_second(1_000_000).unwrap())).unwrap(),
+        store.add("limit", SlidingCounter::new(5, SECOND).unwrap()).unwrap(),
+        store.add("limit", SlidingLog::new(5, SECOND).unwrap()).unwrap(),
+        store.add("limit", SmoothBursty::new(Rate::per_second(1_000_000).unwrap())).unwrap(),
     ];
     thread::scope(|scope| {
         for (worker, limit) in limits.iter().cycle().take(6).enumerate() {
@@ -243,13 +243,13 @@ fn slots_that_change_kind_under_way_are_not_misread() {
 #[test]
 fn limits_come_and_go_under_load() {
     let store = MemoryStore::with_clock(room(64), ManualClock::new());
-    let steady = store.add(SlidingLog::new(1_000_000, 3_600 * SECOND).unwrap()).unwrap();
+    let steady = store.add("steady", SlidingLog::new(1_000_000, 3_600 * SECOND).unwrap()).unwrap();
     let admitted = thread::scope(|scope| {
         let charging = scope.spawn(|| {
             (0..20_000).filter(|_| store.check_one(&Charge::new(&steady, "k")).unwrap().is_allow()).count()
         });
         for round in 0..200_u64 {
-            let passing = store.add(SlidingLog::new(3, 3_600 * SECOND).unwrap()).unwrap();
+            let passing = store.add("passing", SlidingLog::new(3, 3_600 * SECOND).unwrap()).unwrap();
             for key in 0..20 {
                 let charge = Charge::new(&passing, round * 20 + key);
                 assert!(store.check_one(&charge).unwrap().is_allow(), "found another limit's log");

@@ -102,8 +102,8 @@ fn settling_for_more_than_there_is_becomes_debt() {
 #[test]
 fn a_set_is_settled_charge_by_charge() {
     let (store, _clock) = store();
-    let tokens = store.add(bucket(1, 1_000)).unwrap();
-    let calls = store.add(bucket(1, 10)).unwrap();
+    let tokens = store.add("tokens", bucket(1, 1_000)).unwrap();
+    let calls = store.add("calls", bucket(1, 10)).unwrap();
     let set = [Charge::new(&tokens, "k").cost(500), Charge::new(&calls, "k")];
     let turn = store.reserve(&set, SECOND).unwrap();
     turn.settle_each(&[120]);
@@ -161,7 +161,7 @@ fn a_reservation_does_not_overtake_a_line() {
         assert!(limiter.reserve(1, 100 * SECOND).is_ok(), "{limit:?}: there was room");
     }
     let (store, clock) = store();
-    let limit = store.add(FixedWindow::new(10, 10 * SECOND).unwrap()).unwrap();
+    let limit = store.add("limit", FixedWindow::new(10, 10 * SECOND).unwrap()).unwrap();
     let charge = Charge::new(&limit, "k");
     assert!(store.check_one(&charge.cost(8)).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
@@ -192,7 +192,7 @@ fn a_reservation_behind_a_line_is_told_when_it_would_pass() {
 #[test]
 fn charges_on_one_bucket_are_settled_one_by_one() {
     let (store, _clock) = store();
-    let limit = store.add(bucket(1, 10)).unwrap();
+    let limit = store.add("limit", bucket(1, 10)).unwrap();
     let set = [Charge::new(&limit, "k").cost(3), Charge::new(&limit, "k").cost(2)];
     store.reserve(&set, SECOND).unwrap().settle_each(&[0]);
     let left = store.peek(&[Charge::new(&limit, "k").cost(0)]).unwrap();

@@ -179,7 +179,7 @@ proptest! {
     ) {
         let clock = ManualClock::new();
         let store = MemoryStore::with_clock(Bounds { max_keys: 64, ..Bounds::default() }, clock.clone());
-        let limits: Vec<LimitHandle> = plain.iter().map(|plain| store.add(plain.limit()).unwrap()).collect();
+        let limits: Vec<LimitHandle> = plain.iter().map(|plain| store.add("limit", plain.limit()).unwrap()).collect();
         let mut model: HashMap<(usize, usize), Used> = HashMap::new();
         let mut now = 0;
         for (pause, asked) in sets {
@@ -241,8 +241,8 @@ fn store() -> (MemoryStore<ManualClock>, ManualClock) {
 #[test]
 fn a_refused_set_shows_what_is_left_untouched() {
     let (store, _) = store();
-    let user = store.add(TokenBucket::new(Rate::per_second(1).unwrap(), 5).unwrap()).unwrap();
-    let all = store.add(TokenBucket::new(Rate::per_second(1).unwrap(), 1).unwrap()).unwrap();
+    let user = store.add("user", TokenBucket::new(Rate::per_second(1).unwrap(), 5).unwrap()).unwrap();
+    let all = store.add("all", TokenBucket::new(Rate::per_second(1).unwrap(), 1).unwrap()).unwrap();
     let set = [Charge::new(&user, "a"), Charge::new(&all, ())];
     let first = store.check(&set).unwrap();
     assert_eq!(first.statuses()[0].remaining(), 4);
@@ -255,8 +255,8 @@ fn a_refused_set_shows_what_is_left_untouched() {
 #[test]
 fn a_full_concurrency_limit_outranks_a_long_deny_and_never_outranks_it() {
     let (store, _) = store();
-    let slots = store.add(Concurrency::new(1, Duration::from_secs(60)).unwrap()).unwrap();
-    let hourly = store.add(FixedWindow::new(1, Duration::from_secs(3600)).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, Duration::from_secs(60)).unwrap()).unwrap();
+    let hourly = store.add("hourly", FixedWindow::new(1, Duration::from_secs(3600)).unwrap()).unwrap();
     let both = [Charge::new(&hourly, "k"), Charge::new(&slots, "k")];
     let entered = store.check(&both).unwrap();
     let permit = entered.permit().unwrap();
@@ -282,7 +282,7 @@ fn an_empty_set_passes() {
 #[test]
 fn a_permit_is_renewed_while_its_owner_lives() {
     let (store, clock) = store();
-    let slots = store.add(Concurrency::new(1, Duration::from_secs(10)).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, Duration::from_secs(10)).unwrap()).unwrap();
     let set = [Charge::new(&slots, "k")];
     let permit = store.check(&set).unwrap().permit().unwrap();
     for _ in 0..5 {
@@ -300,7 +300,7 @@ fn a_permit_is_renewed_while_its_owner_lives() {
 fn a_limit_of_another_store_is_refused() {
     let (ours, _) = store();
     let (theirs, _) = store();
-    let limit = theirs.add(TokenBucket::new(Rate::per_second(1).unwrap(), 1).unwrap()).unwrap();
+    let limit = theirs.add("limit", TokenBucket::new(Rate::per_second(1).unwrap(), 1).unwrap()).unwrap();
     assert!(ours.check(&[Charge::new(&limit, "k")]).is_err());
     theirs.remove(&limit).unwrap();
     assert!(theirs.check(&[Charge::new(&limit, "k")]).is_err());

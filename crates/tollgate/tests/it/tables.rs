@@ -85,8 +85,8 @@ fn a_full_table_told_to_deny_denies_new_keys_only() {
 fn a_held_permit_is_never_evicted() {
     let clock = ManualClock::new();
     let store = MemoryStore::with_clock(evicting(64), clock);
-    let slots = store.add(Concurrency::new(1, Duration::from_secs(60)).unwrap()).unwrap();
-    let log = store.add(SlidingLog::new(5, Duration::from_secs(60)).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, Duration::from_secs(60)).unwrap()).unwrap();
+    let log = store.add("log", SlidingLog::new(5, Duration::from_secs(60)).unwrap()).unwrap();
     let held = store.check(&[Charge::new(&slots, "held")]).unwrap().permit().unwrap();
     for key in 0..10_000_u64 {
         let _ = store.check(&[Charge::new(&log, key)]).unwrap();
@@ -101,7 +101,7 @@ fn a_held_permit_is_never_evicted() {
 #[test]
 fn a_table_full_of_permits_denies_even_where_it_may_evict() {
     let store = MemoryStore::with_clock(evicting(8), ManualClock::new());
-    let slots = store.add(Concurrency::new(1, Duration::from_secs(60)).unwrap()).unwrap();
+    let slots = store.add("slots", Concurrency::new(1, Duration::from_secs(60)).unwrap()).unwrap();
     let statuses: Vec<_> =
         (0..100_u64).map(|key| store.check(&[Charge::new(&slots, key)]).unwrap().statuses()[0]).collect();
     let refused = statuses.iter().filter(|status| status.is_deny()).count();
@@ -117,8 +117,8 @@ fn a_table_full_of_permits_denies_even_where_it_may_evict() {
 #[test]
 fn a_limit_with_room_of_its_own_is_safe_from_others_floods() {
     let store = MemoryStore::with_clock(evicting(64), ManualClock::new());
-    let flooded = store.add(bucket(1, 10)).unwrap();
-    let own = store.add_bounded(bucket(1_000_000, 2), 64).unwrap();
+    let flooded = store.add("flooded", bucket(1, 10)).unwrap();
+    let own = store.add_bounded("own", bucket(1_000_000, 2), 64).unwrap();
     for key in 0..40_u64 {
         assert!(store.check_one(&Charge::new(&own, key).cost(2)).unwrap().is_allow());
     }
@@ -171,7 +171,7 @@ fn batches_answer_as_one_by_one() {
 fn a_removed_limit_leaves_room_for_another() {
     let store = MemoryStore::with_clock(denying(1_000), ManualClock::new());
     for _ in 0..100 {
-        let limit = store.add(SlidingLog::new(1, Duration::from_secs(3600)).unwrap()).unwrap();
+        let limit = store.add("limit", SlidingLog::new(1, Duration::from_secs(3600)).unwrap()).unwrap();
         for key in 0..40_u64 {
             assert!(
                 store.check_one(&Charge::new(&limit, key)).unwrap().is_allow(),

@@ -92,8 +92,9 @@ fn sets_and_single_charges_admit_exactly_the_limit_together() {
     for limit in limits() {
         let store =
             MemoryStore::with_clock(Bounds { max_keys: 100, ..Bounds::default() }, ManualClock::new());
-        let shared = store.add(limit.clone()).unwrap();
-        let roomy = store.add(TokenBucket::new(Rate::per_second(1).unwrap(), u32::MAX).unwrap()).unwrap();
+        let shared = store.add("shared", limit.clone()).unwrap();
+        let roomy =
+            store.add("roomy", TokenBucket::new(Rate::per_second(1).unwrap(), u32::MAX).unwrap()).unwrap();
         let count = admitted(|n| {
             let (all, own) = (Charge::new(&shared, ()), Charge::new(&roomy, Key::Number(u64::from(n % 7))));
             match n % 3 {
@@ -114,8 +115,8 @@ fn sets_and_single_charges_admit_exactly_the_limit_together() {
 fn a_refused_set_costs_nothing_under_contention() {
     let store = MemoryStore::with_clock(Bounds { max_keys: 100, ..Bounds::default() }, ManualClock::new());
     let rate = Rate::per_second(1).unwrap();
-    let first = store.add(TokenBucket::new(rate, LIMIT).unwrap()).unwrap();
-    let second = store.add(SlidingLog::new(LIMIT / 2, Duration::from_secs(3600)).unwrap()).unwrap();
+    let first = store.add("first", TokenBucket::new(rate, LIMIT).unwrap()).unwrap();
+    let second = store.add("second", SlidingLog::new(LIMIT / 2, Duration::from_secs(3600)).unwrap()).unwrap();
     let count = admitted(|n| {
         let set = [Charge::new(&first, "k"), Charge::new(&second, "k")];
         let set = if n % 2 == 0 { set } else { [set[1], set[0]] };
@@ -187,8 +188,9 @@ fn evictions_under_a_flood_lose_no_charge_of_a_key_that_stays() {
     // The hot key is far from idle, the flood's keys are as good as idle: they evict each other, never the hot one.
     let hot = Limit::from(TokenBucket::new(Rate::per_second(1).unwrap(), LIMIT).unwrap());
     let store = MemoryStore::with_clock(Bounds { max_keys: 64, ..Bounds::default() }, ManualClock::new());
-    let hot = store.add(hot).unwrap();
-    let flood = store.add(TokenBucket::new(Rate::per_second(1_000_000).unwrap(), LIMIT).unwrap()).unwrap();
+    let hot = store.add("hot", hot).unwrap();
+    let flood =
+        store.add("flood", TokenBucket::new(Rate::per_second(1_000_000).unwrap(), LIMIT).unwrap()).unwrap();
     let status = store.check_one(&Charge::new(&hot, "hot").cost(10)).unwrap();
     assert!(status.is_allow());
     let next = AtomicU32::new(0);

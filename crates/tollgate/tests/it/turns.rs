@@ -330,8 +330,8 @@ proptest! {
         let twin = MemoryStore::with_clock(bounds, twin_clock.clone());
         let log = SlidingLog::new(6, SECOND).unwrap();
         let window = FixedWindow::new(9, 2 * SECOND).unwrap();
-        let (a, b) = (store.add(log).unwrap(), store.add(window.clone()).unwrap());
-        let (twin_a, twin_b) = (twin.add(log).unwrap(), twin.add(window).unwrap());
+        let (a, b) = (store.add("limit", log).unwrap(), store.add("limit", window.clone()).unwrap());
+        let (twin_a, twin_b) = (twin.add("limit", log).unwrap(), twin.add("limit", window).unwrap());
         let mut tasks = Tasks::on(&clock);
         let mut asked = BTreeMap::new();
         for (call, which) in calls.into_iter().zip(which) {

@@ -13,8 +13,8 @@ use tollgate::{
 #[test]
 fn a_set_is_charged_when_all_of_it_can_be() {
     let (store, clock) = store();
-    let user = store.add(log(1)).unwrap();
-    let all = store.add(bucket(1, 2)).unwrap();
+    let user = store.add("user", log(1)).unwrap();
+    let all = store.add("all", bucket(1, 2)).unwrap();
     let charges = [Charge::new(&user, "alice"), Charge::new(&all, ())];
     let mut tasks = Tasks::on(&clock);
     for _ in 0..4 {
@@ -33,8 +33,8 @@ fn a_set_is_charged_when_all_of_it_can_be() {
 #[test]
 fn a_set_that_waits_holds_up_nobody_at_its_other_limits() {
     let (store, clock) = store();
-    let user = store.add(SlidingLog::new(1, 60 * SECOND).unwrap()).unwrap();
-    let all = store.add(log(10)).unwrap();
+    let user = store.add("user", SlidingLog::new(1, 60 * SECOND).unwrap()).unwrap();
+    let all = store.add("all", log(10)).unwrap();
     let mut tasks = Tasks::on(&clock);
     let set = |who| [Charge::new(&user, who), Charge::new(&all, ())];
     assert!(store.check(&set("alice")).unwrap().is_allow());
@@ -51,8 +51,8 @@ fn a_set_that_waits_holds_up_nobody_at_its_other_limits() {
 #[test]
 fn a_set_keeps_its_place_by_arrival_in_every_line() {
     let (store, clock) = store();
-    let a = store.add(FixedWindow::new(1, SECOND).unwrap()).unwrap();
-    let b = store.add(FixedWindow::new(1, 2 * SECOND).unwrap()).unwrap();
+    let a = store.add("a", FixedWindow::new(1, SECOND).unwrap()).unwrap();
+    let b = store.add("b", FixedWindow::new(1, 2 * SECOND).unwrap()).unwrap();
     let (on_a, on_b) = (Charge::new(&a, ()), Charge::new(&b, ()));
     assert!(store.check(&[on_a, on_b]).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
@@ -66,8 +66,8 @@ fn a_set_keeps_its_place_by_arrival_in_every_line() {
 #[test]
 fn every_charge_of_a_set_may_say_how_long_it_waits() {
     let (store, clock) = store();
-    let quick = store.add(bucket(1, 1)).unwrap();
-    let slow = store.add(bucket(1, 1)).unwrap();
+    let quick = store.add("quick", bucket(1, 1)).unwrap();
+    let slow = store.add("slow", bucket(1, 1)).unwrap();
     let set = [Charge::new(&quick, ()).up_to(SECOND / 2), Charge::new(&slow, ())];
     let mut tasks = Tasks::on(&clock);
     tasks.start(store.wait(&set));
@@ -89,7 +89,7 @@ fn every_charge_of_a_set_may_say_how_long_it_waits() {
 #[test]
 fn charges_on_one_bucket_wait_as_one() {
     let (store, clock) = store();
-    let limit = store.add(bucket(1, 3)).unwrap();
+    let limit = store.add("limit", bucket(1, 3)).unwrap();
     let set = [Charge::new(&limit, "k"), Charge::new(&limit, "k").cost(2)];
     let mut tasks = Tasks::on(&clock);
     tasks.start(store.wait(&set));
@@ -102,7 +102,7 @@ fn charges_on_one_bucket_wait_as_one() {
 #[test]
 fn a_limit_that_is_removed_ends_the_wait_for_it() {
     let (store, clock) = store();
-    let limit = store.add(log(1)).unwrap();
+    let limit = store.add("limit", log(1)).unwrap();
     let charge = [Charge::new(&limit, "k")];
     assert!(store.check(&charge).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
@@ -119,7 +119,7 @@ fn a_limit_that_is_removed_ends_the_wait_for_it() {
 fn a_set_is_not_starved_by_those_who_want_less() {
     let (store, clock) = store();
     let once_a_second = || FixedWindow::new(1, SECOND).unwrap().with_align(Align::FirstHit);
-    let (a, b) = (store.add(once_a_second()).unwrap(), store.add(once_a_second()).unwrap());
+    let (a, b) = (store.add("limit", once_a_second()).unwrap(), store.add("limit", once_a_second()).unwrap());
     let (on_a, on_b) = (Charge::new(&a, ()), Charge::new(&b, ()));
     assert!(store.check_one(&on_a).unwrap().is_allow());
     clock.advance(SECOND / 2);
@@ -138,8 +138,8 @@ fn a_set_is_not_starved_by_those_who_want_less() {
 #[test]
 fn a_set_in_front_of_one_line_overtakes_nobody_in_another() {
     let (store, clock) = store();
-    let a = store.add(FixedWindow::new(2, SECOND).unwrap()).unwrap();
-    let b = store.add(FixedWindow::new(10, 10 * SECOND).unwrap()).unwrap();
+    let a = store.add("a", FixedWindow::new(2, SECOND).unwrap()).unwrap();
+    let b = store.add("b", FixedWindow::new(10, 10 * SECOND).unwrap()).unwrap();
     let (on_a, on_b) = (Charge::new(&a, ()), Charge::new(&b, ()));
     assert!(store.check(&[on_a.cost(2), on_b.cost(8)]).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
@@ -157,8 +157,8 @@ fn a_set_in_front_of_one_line_overtakes_nobody_in_another() {
 #[test]
 fn a_set_that_changes_lines_is_judged_by_its_own_place() {
     let (store, clock) = store();
-    let a = store.add(FixedWindow::new(1, SECOND).unwrap()).unwrap();
-    let b = store.add(FixedWindow::new(1, 10 * SECOND).unwrap()).unwrap();
+    let a = store.add("a", FixedWindow::new(1, SECOND).unwrap()).unwrap();
+    let b = store.add("b", FixedWindow::new(1, 10 * SECOND).unwrap()).unwrap();
     let (on_a, on_b) = (Charge::new(&a, ()), Charge::new(&b, ()));
     assert!(store.check(&[on_a]).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
@@ -177,7 +177,7 @@ fn a_set_that_changes_lines_is_judged_by_its_own_place() {
 #[test]
 fn a_set_that_asks_for_nothing_at_a_limit_is_not_held_up_there() {
     let (store, clock) = store();
-    let (a, b) = (store.add(log(1)).unwrap(), store.add(log(1)).unwrap());
+    let (a, b) = (store.add("limit", log(1)).unwrap(), store.add("limit", log(1)).unwrap());
     assert!(store.check_one(&Charge::new(&a, ())).unwrap().is_allow());
     let mut tasks = Tasks::on(&clock);
     let waits = tasks.start(store.wait(&[Charge::new(&a, ())]));
@@ -190,7 +190,7 @@ fn a_set_that_asks_for_nothing_at_a_limit_is_not_held_up_there() {
 #[test]
 fn whoever_passed_is_told_that_it_passed() {
     let (store, clock) = store();
-    let limit = store.add(bucket(1, 1)).unwrap();
+    let limit = store.add("limit", bucket(1, 1)).unwrap();
     let set = [Charge::new(&limit, ())];
     let mut tasks = Tasks::on(&clock);
     for _ in 0..2 {
@@ -209,7 +209,7 @@ fn who_enters_waits_for_a_pace_and_not_for_room() {
         let limit = LeakyBucket::new(Rate::per_second(rate).unwrap(), capacity).unwrap();
         let limit = limit.with_delay(Delay::After(delay)).unwrap();
         let ((checked, _), (entered, clock)) = (store(), store());
-        let (one, other) = (checked.add(limit).unwrap(), entered.add(limit).unwrap());
+        let (one, other) = (checked.add("limit", limit).unwrap(), entered.add("limit", limit).unwrap());
         let entered = Arc::new(entered);
         let mut tasks = Tasks::on(&clock);
         let mut told = Vec::new();

@@ -174,7 +174,7 @@ struct Adds(Arc<MemoryStore<ManualClock>>);
 
 impl Wake for Adds {
     fn wake(self: Arc<Self>) {
-        self.0.add(bucket(1, 1)).unwrap();
+        self.0.add("limit", bucket(1, 1)).unwrap();
     }
 }
 
@@ -182,7 +182,7 @@ impl Wake for Adds {
 fn a_waker_may_change_the_store_that_woke_it() {
     ends(|| {
         let store = Arc::new(store().0);
-        let limit = store.add(log(1)).unwrap();
+        let limit = store.add("limit", log(1)).unwrap();
         let charge = [Charge::new(&limit, "k")];
         assert!(store.check(&charge).unwrap().is_allow());
         let waker = Waker::from(Arc::new(Adds(Arc::clone(&store))));
@@ -199,8 +199,8 @@ fn a_line_may_be_looked_at_while_limits_change() {
     ends(|| {
         let (store, clock) = store();
         let store = Arc::new(store);
-        let fast = store.add(bucket(999, 10)).unwrap();
-        let large = store.add_bounded(bucket(1, 1), 300_000).unwrap();
+        let fast = store.add("fast", bucket(999, 10)).unwrap();
+        let large = store.add_bounded("large", bucket(1, 1), 300_000).unwrap();
         assert!(store.check_one(&Charge::new(&large, 1)).unwrap().is_allow());
         let charge = [Charge::new(&fast, "k")];
         assert!(store.check(&charge).unwrap().is_allow());

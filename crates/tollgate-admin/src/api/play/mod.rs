@@ -99,7 +99,7 @@ fn run(limit: Limit, times: &[u64], terms: Terms) -> Result<Vec<Arrival>, StoreE
     let store = MemoryStore::with_clock(Bounds { max_keys: 1, ..Bounds::default() }, ManualClock::new());
     store.clock().set(BEGIN);
     let has_pace = matches!(limit, Limit::LeakyBucket(_));
-    let handle = store.add(limit)?;
+    let handle = store.add("limit", limit)?;
     let charge = Charge::new(&handle, ()).cost(terms.cost);
     // A leaky bucket's own delay says how long, unless somebody is asked to wait longer.
     let charge = if has_pace && terms.wait.is_zero() { charge } else { charge.up_to(terms.wait) };

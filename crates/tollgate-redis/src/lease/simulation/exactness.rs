@@ -96,7 +96,7 @@ proptest! {
     fn the_model_decides_as_the_memory_store(first in numbers(), steps in steps()) {
         let clock = ManualClock::new();
         let store = MemoryStore::with_clock(SMALL, clock.clone());
-        let handle = store.add(first.limit()).unwrap();
+        let handle = store.add("limit", first.limit()).unwrap();
         let (bucket, mut now) = (BucketId(1), 0);
         let mut server = Server::new(4, Duration::from_millis(100), None);
         server.add(bucket, &first);

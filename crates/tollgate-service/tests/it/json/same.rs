@@ -72,7 +72,7 @@ proptest! {
         let own = ManualClock::new();
         let library = MemoryStore::with_clock(Bounds::default(), own.clone());
         let limits = LIMITS.map(|(_, numbers)| match parse_limit(numbers) {
-            Ok(ParsedLimit::Limit(limit)) => library.add(limit).expect("room"),
+            Ok(ParsedLimit::Limit(limit)) => library.add("limit", limit).expect("room"),
             other => panic!("{other:?}"),
         });
         let mut client: Client = stage.client();

@@ -82,7 +82,8 @@ impl Library {
             }
             _ => {
                 let store = MemoryStore::with_clock(bounds, clock.clone());
-                let handles = limits.iter().map(|numbers| store.add(numbers.limit()).unwrap()).collect();
+                let handles =
+                    limits.iter().map(|numbers| store.add("handles", numbers.limit()).unwrap()).collect();
                 Self::Store(store, handles, holds)
             }
         }

@@ -73,10 +73,10 @@ fn run(ops: Vec<Op>) -> Result<(), TestCaseError> {
     let store = MemoryStore::with_clock(Bounds { max_keys: 10, ..Bounds::default() }, clock.clone());
     let rate = Rate::per_second(PER_SECOND).unwrap();
     let limits: [LimitHandle; 4] = [
-        store.add(TokenBucket::new(rate, BURST).unwrap()).unwrap(),
-        store.add(SlidingLog::new(LOG, SECOND).unwrap()).unwrap(),
-        store.add(FixedWindow::new(WINDOW, 2 * SECOND).unwrap()).unwrap(),
-        store.add(Concurrency::new(SLOTS, 1_000_000 * SECOND).unwrap().with_queue(1_000)).unwrap(),
+        store.add("limit", TokenBucket::new(rate, BURST).unwrap()).unwrap(),
+        store.add("limit", SlidingLog::new(LOG, SECOND).unwrap()).unwrap(),
+        store.add("limit", FixedWindow::new(WINDOW, 2 * SECOND).unwrap()).unwrap(),
+        store.add("limit", Concurrency::new(SLOTS, 1_000_000 * SECOND).unwrap().with_queue(1_000)).unwrap(),
     ];
     let mut tasks: Tasked<'_> = Tasks::on(&clock);
     let (mut waiters, mut releases) = (BTreeMap::new(), Vec::new());
