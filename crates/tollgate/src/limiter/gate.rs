@@ -132,18 +132,6 @@ impl<C: Clock> Limiter<C> {
     }
 }
 
-impl<C: Clock> Limiter<C> {
-    /// Reserves by the word alone.
-    fn try_reserve(&self, toll: &Toll, up_to: u64, now: Time) -> Option<(Status, Taken)> {
-        let cost = u32::try_from(toll.cost).ok()?;
-        let (status, taken) = self.single_word()?.try_reserve(cost, up_to, now, &self.counters, || true)?;
-        if !C::MONOTONIC && !status.is_deny() && cost > 0 {
-            self.hot.latest.fetch_max(now.as_nanos(), Relaxed);
-        }
-        Some((status, taken))
-    }
-}
-
 impl<C: Clock> Gate for Limiter<C> {
     fn now(&self) -> Time {
         self.clock.now()
@@ -163,15 +151,9 @@ impl<C: Clock> Gate for Limiter<C> {
             return Asked::new(Few::Many(Vec::new()), Few::Many(Vec::new()), None, now);
         };
         let up_to = timing.patience(toll, self.parameters.step().turns());
-        let reserved = match timing.mode {
-            Mode::Charge => self.try_reserve(toll, up_to, now),
-            Mode::Peek | Mode::Release => None,
-        };
-        let (status, taken) = reserved.unwrap_or_else(|| {
-            let mut taken = Taken::default();
-            let request = ChargeRequest { cost: toll.cost, up_to: Some(up_to), mode: timing.mode };
-            (self.charge_locked(&request, now, Some(&mut taken)), taken)
-        });
+        let mut taken = Taken::default();
+        let request = ChargeRequest { cost: toll.cost, up_to: Some(up_to), mode: timing.mode };
+        let status = self.charge_locked(&request, now, Some(&mut taken));
         Asked::new(Few::One(status), Few::One(taken), status.permit, now)
     }
 

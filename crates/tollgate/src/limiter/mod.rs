@@ -197,16 +197,12 @@ impl<C: Clock> Limiter<C> {
 
     #[inline(always)]
     fn try_single_word(&self, cost: u32, now: Time, mode: Mode) -> Result<Status, Miss> {
-        self.single_word().ok_or(Miss::Busy)?.try_charge(cost, now, mode, || true)
-    }
-
-    /// The word, unless another thread holds it or it is parked.
-    #[inline(always)]
-    fn single_word(&self) -> Option<SingleWord<'_>> {
         let (version, narrow) = self.parameters.glance();
         let word = Word(&self.hot.word);
-        let value = word.glance()?;
-        Some(SingleWord { parameters: &self.parameters, version, narrow, word, value })
+        // Unless another thread holds it, or it is parked.
+        let value = word.glance().ok_or(Miss::Busy)?;
+        let word = SingleWord { parameters: &self.parameters, version, narrow, word, value };
+        word.try_charge(cost, now, mode, || true)
     }
 
     #[cold]

@@ -37,11 +37,7 @@ pub(crate) use parameters::{Form, Parameters, ParametersChange, Settled, Version
 
 use crate::{
     decision::Status,
-    step::{
-        Mode,
-        narrow::Narrow,
-        taken::{Taken, Trace},
-    },
+    step::{Mode, narrow::Narrow},
     sync::Word,
     time::Time,
 };
@@ -99,32 +95,5 @@ impl SingleWord<'_> {
         }
         self.word.unlock(next);
         Ok(status)
-    }
-    /// Decides a charge that may wait for so many nanoseconds, for a time that it keeps; with what it consumes. `None` is not an
-    /// answer.
-    #[inline(always)]
-    pub(crate) fn try_reserve(
-        self,
-        cost: u32,
-        up_to: u64,
-        now: Time,
-        counters: &SlotCounters,
-        is_owned: impl Fn() -> bool,
-    ) -> Option<(Status, Taken)> {
-        let (status, next) = self.narrow.ask(self.value, now, cost, Some(up_to)).ok()?;
-        let charges = !status.is_deny() && cost > 0;
-        if charges && !self.word.try_lock(self.value) {
-            return None;
-        }
-        let is_current = is_owned() && self.parameters.is_current(self.version);
-        let answer = is_current.then(|| {
-            let trace = Trace::After(self.narrow.widen(next, self.parameters.birth()));
-            let taken = Taken { units: cost, trace, ..Taken::default() };
-            (status, self.parameters.date(taken, counters))
-        });
-        if charges {
-            self.word.unlock(if is_current { next } else { self.value });
-        }
-        answer
     }
 }

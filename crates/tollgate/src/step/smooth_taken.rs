@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Right after the charge this is the state before it, to the bit where fractions are dropped (up to 1000 permits a second)
-//! and to the rounding of a double where they are owed. LaterCharges it is never more than if the charge had not been made: time
+//! and to the rounding of a double where they are owed. Later it is never more than if the charge had not been made: time
 //! that went by while the charge held it is not given back.
 
 use super::{

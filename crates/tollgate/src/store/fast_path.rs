@@ -5,7 +5,7 @@ use super::{
     landlord::Owner,
     memory::{MemoryStore, StoreError},
     slots::{BucketCharge, OpenSlot},
-    table::{NoEntry, Print, Slot, Table},
+    table::{NoEntry, Print, Table},
 };
 use crate::{
     charge::Charge,
@@ -76,20 +76,6 @@ impl<C: Clock> MemoryStore<C> {
         cost: u32,
         now: Time,
     ) -> Option<Status> {
-        let (slot, word) = Self::single_word(entry, print)?;
-        word.try_charge(cost, now, Mode::Charge, || slot.is_of(print)).ok()
-    }
-
-    /// As [`try_single_word`](Self::try_single_word), for a charge that may wait; with what it consumes.
-    pub(super) fn try_reserve(&self, charge: &BucketCharge<'_>, now: Time) -> Option<(Status, Taken)> {
-        let BucketCharge { entry, print, .. } = charge;
-        let (slot, word) = Self::single_word(entry, print)?;
-        let (cost, counters) = (u32::try_from(charge.cost).ok()?, self.counters.at(print.meta()));
-        word.try_reserve(cost, charge.up_to?, now, counters, || slot.is_of(print))
-    }
-
-    #[inline(always)]
-    fn single_word<'a>(entry: &'a Entry, print: &Print) -> Option<(Slot<'a>, SingleWord<'a>)> {
         if entry.extras.any() {
             return None;
         }
@@ -101,7 +87,8 @@ impl<C: Clock> MemoryStore<C> {
         }
         let slot = entry.tables.narrow().locate(print)?;
         let value = slot.word().glance().filter(|word| *word > 0)?;
-        Some((slot, SingleWord { parameters, version, narrow, word: slot.word(), value }))
+        let word = SingleWord { parameters, version, narrow, word: slot.word(), value };
+        word.try_charge(cost, now, Mode::Charge, || slot.is_of(print)).ok()
     }
 
     /// What a charge on one key would be told, making none.

@@ -187,16 +187,7 @@ impl<C: Clock> Gate for MemoryStore<C> {
             Err(error) => return Asked::Unknown(error),
         };
         let now = parts.iter().fold(timing.at, |now, part| part.entry.never_back(now));
-        let reserved = match &parts[..] {
-            [part] if timing.mode == Mode::Charge => self.try_reserve(part, now),
-            _ => None,
-        };
-        let Decided { statuses, taken, permit } = match reserved {
-            Some((status, taken)) => {
-                Decided { statuses: Few::One(status), taken: Few::One(taken), permit: None }
-            }
-            None => self.charge_set(&parts, now, timing.mode),
-        };
+        let Decided { statuses, taken, permit } = self.charge_set(&parts, now, timing.mode);
         if !C::MONOTONIC && timing.mode.charges() && !statuses.iter().any(Status::is_deny) {
             parts.iter().filter(|part| part.cost > 0).for_each(|part| part.entry.remember(now));
         }
