@@ -9,7 +9,7 @@
 //! the rest could not be; where a server did not say whether it confirmed, its part may stay charged.
 
 use crate::{
-    asking::nonsense,
+    asking::{is_outage, nonsense},
     gather::Carrier,
     link::Group,
     question::{GiveBackReason, Parts, Question, Standing, Standings, Taken, Told, Verb},
@@ -44,7 +44,7 @@ impl RedisStore {
             Verb::Check { permit } | Verb::Reserve { permit } => self.crossing(shares, permit).await,
             Verb::Leave { .. } | Verb::Renew { .. } => {
                 let mut sum = 0;
-                for told in self.ask_each(shares, self.deadline(), |_| verb.clone()).await {
+                for told in self.ask_each(&shares, self.deadline(), |_| verb.clone()).await {
                     sum += told?.1.number()?;
                 }
                 Ok(Told::Number(sum))
@@ -52,7 +52,7 @@ impl RedisStore {
             Verb::GiveBack { taken, reason } => {
                 let of = |share: &Share| Verb::GiveBack { taken: pick(&taken, &share.places), reason };
                 let mut returned = vec![0; taken.len()];
-                for told in self.ask_each(shares, self.deadline(), of).await {
+                for told in self.ask_each(&shares, self.deadline(), of).await {
                     let (places, told) = told?;
                     places
                         .into_iter()
@@ -63,28 +63,23 @@ impl RedisStore {
             }
             Verb::Peek => self.peek_across(shares).await,
             verb => {
-                let told = self.ask_each(shares, self.deadline(), |_| verb.clone()).await;
-                in_order(told.into_iter().collect::<Result<_, _>>()?)
+                let told = self.ask_each(&shares, self.deadline(), |_| verb.clone()).await;
+                in_order(told)
             }
         }
     }
 
     /// A set that would be refused shows what is there untouched.
-    async fn peek_across(&self, shares: Vec<Share>) -> Result<Told, StoreError> {
-        let mut again: Vec<Share> = shares.iter().map(Share::again).collect();
-        again.iter_mut().flat_map(|share| &mut share.parts).for_each(|part| part.cost = 0);
-        let told = self.ask_each(shares, self.deadline(), |_| Verb::Peek).await;
-        let mut told = in_order(told.into_iter().collect::<Result<_, _>>()?)?;
-        if let Told::Statuses(standings) = &mut told
-            && standings.iter().any(|standing| !standing.passes())
-        {
-            let idle = self.ask_each(again, self.deadline(), |_| Verb::Peek).await;
-            if let Told::Statuses(idle) = in_order(idle.into_iter().collect::<Result<_, _>>()?)? {
-                let passing = standings.iter_mut().zip(&idle).filter(|(standing, _)| standing.passes());
-                passing.for_each(|(standing, idle)| standing.show(idle));
-            }
+    async fn peek_across(&self, mut shares: Vec<Share>) -> Result<Told, StoreError> {
+        let told = self.ask_each(&shares, self.deadline(), |_| Verb::Peek).await;
+        let mut standings = in_order(told)?.statuses()?;
+        if !standings.iter().all(Standing::passes) {
+            shares.iter_mut().flat_map(|share| &mut share.parts).for_each(|part| part.cost = 0);
+            let idle = in_order(self.ask_each(&shares, self.deadline(), |_| Verb::Peek).await)?.statuses()?;
+            let passing = standings.iter_mut().zip(&idle).filter(|(standing, _)| standing.passes());
+            passing.for_each(|(standing, idle)| standing.show(idle));
         }
-        Ok(told)
+        Ok(Told::Statuses(standings))
     }
 
     /// Has a set held and confirmed; dropped meanwhile, it is given back.
@@ -105,19 +100,19 @@ impl RedisStore {
         let id = self.draw();
         let micros = HOLD.as_micros() as u64;
         let deadline = self.deadline();
-        let again: Vec<Share> = shares.iter().map(Share::again).collect();
-        let told = self.ask_each(shares, deadline, |_| Verb::Hold { permit, id, micros }).await;
+        let told = self.ask_each(&shares, deadline, |_| Verb::Hold { permit, id, micros }).await;
         if told.iter().all(Share::passed) {
-            return self.confirm(again, told.into_iter().flatten().collect(), deadline, id).await;
+            return self.confirm(shares, told.into_iter().flatten().collect(), deadline, id).await;
         }
         // Whoever holds something, or may, gives it back. An error among the answers is the set's, at once.
-        let held =
-            again.into_iter().zip(&told).filter(|(_, told)| Share::may_hold(told)).map(|(share, _)| share);
+        let held = shares.iter().zip(&told).filter(|(_, told)| Share::may_hold(told)).map(|(share, _)| share);
         if told.iter().any(Result::is_err) {
-            held.for_each(|share| self.tell(Question { verb: Verb::Abandon { id }, parts: share.parts }));
-            return in_order(told.into_iter().collect::<Result<_, _>>()?);
+            held.for_each(|share| {
+                self.tell(Question { verb: Verb::Abandon { id }, parts: share.parts.clone() });
+            });
+            return in_order(told);
         }
-        let untouched = self.ask_each(held.collect(), deadline, |_| Verb::Abandon { id }).await;
+        let untouched = self.ask_each(held, deadline, |_| Verb::Abandon { id }).await;
         let mut answers: Vec<(Vec<usize>, Told)> = told.into_iter().collect::<Result<_, _>>()?;
         for (places, idle) in untouched.into_iter().flatten() {
             let Told::Statuses(idle) = idle else { continue };
@@ -127,7 +122,7 @@ impl RedisStore {
                 }
             }
         }
-        in_order(answers)
+        in_order(answers.into_iter().map(Ok))
     }
 
     async fn confirm(
@@ -137,17 +132,16 @@ impl RedisStore {
         deadline: Instant,
         id: u64,
     ) -> Result<Told, StoreError> {
-        let parts: Vec<Parts> = shares.iter().map(|share| share.parts.clone()).collect();
-        let confirmed = self.ask_each(shares, deadline, |_| Verb::Confirm { id }).await;
+        let confirmed = self.ask_each(&shares, deadline, |_| Verb::Confirm { id }).await;
         let is_made: Vec<_> =
             confirmed.into_iter().map(|told| told.and_then(|(_, told)| Ok(told.number()? > 0))).collect();
         if is_made.iter().all(|made| matches!(made, Ok(true))) {
-            return in_order(held);
+            return in_order(held.into_iter().map(Ok));
         }
         let mut error = None;
-        for ((parts, (_, held)), made) in parts.into_iter().zip(held).zip(is_made) {
+        for ((share, (_, held)), made) in shares.into_iter().zip(held).zip(is_made) {
             match made {
-                Ok(true) => self.give_back(parts, held),
+                Ok(true) => self.give_back(share.parts, held),
                 Ok(false) => {}
                 Err(why) => error = error.or(Some(why)),
             }
@@ -167,21 +161,18 @@ impl RedisStore {
     }
 
     /// Asks every share at once. The answers, each with its places in the set.
-    async fn ask_each(
+    async fn ask_each<'a>(
         &self,
-        shares: Vec<Share>,
+        shares: impl IntoIterator<Item = &'a Share>,
         deadline: Instant,
         verb: impl Fn(&Share) -> Verb,
     ) -> Vec<Answer> {
         // All are sent before the first answer is awaited.
-        let asked: Vec<_> = shares
-            .into_iter()
-            .map(|share| {
-                let verb = verb(&share);
-                let Share { group, parts, places } = share;
-                (places, self.begin(group, Question { verb, parts }, deadline, Carrier::Task))
-            })
-            .collect();
+        let ask = |share: &Share| {
+            let question = Question { verb: verb(share), parts: share.parts.clone() };
+            (share.places.clone(), self.begin(share.group, question, deadline, Carrier::Task))
+        };
+        let asked: Vec<_> = shares.into_iter().map(ask).collect();
         let mut answers = Vec::with_capacity(asked.len());
         for (places, begun) in asked {
             answers.push(self.finish(begun).await.map(|told| (places, told)));
@@ -242,12 +233,7 @@ impl Share {
 
     /// Whether something is held there, or may be. A key that could not be read holds nothing.
     fn may_hold(told: &Answer) -> bool {
-        let is_unknown = matches!(told, Err(StoreError::Unavailable { .. } | StoreError::Unanswered { .. }));
-        is_unknown || Self::passed(told)
-    }
-
-    fn again(&self) -> Self {
-        Self { group: self.group, parts: self.parts.clone(), places: self.places.clone() }
+        told.as_ref().is_err_and(is_outage) || Self::passed(told)
     }
 }
 
@@ -271,6 +257,13 @@ impl Told {
         }
     }
 
+    pub(crate) fn statuses(self) -> Result<Standings, StoreError> {
+        match self {
+            Self::Statuses(standings) => Ok(standings),
+            _ => Err(nonsense()),
+        }
+    }
+
     /// How many units of each part came back.
     pub(crate) fn returned(self) -> Result<Vec<u64>, StoreError> {
         match self {
@@ -285,13 +278,11 @@ fn pick(taken: &[(Taken, u64)], places: &[usize]) -> Vec<(Taken, u64)> {
 }
 
 /// The standings of all shares, in the order of the set.
-fn in_order(answers: Vec<(Vec<usize>, Told)>) -> Result<Told, StoreError> {
+fn in_order(answers: impl IntoIterator<Item = Answer>) -> Result<Told, StoreError> {
     let mut placed = Vec::new();
-    for (places, told) in answers {
-        match told {
-            Told::Statuses(standings) => placed.extend(places.into_iter().zip(standings)),
-            _ => return Err(nonsense()),
-        }
+    for answer in answers {
+        let (places, told) = answer?;
+        placed.extend(places.into_iter().zip(told.statuses()?));
     }
     placed.sort_by_key(|(place, _)| *place);
     Ok(Told::Statuses(placed.into_iter().map(|(_, standing)| standing).collect()))

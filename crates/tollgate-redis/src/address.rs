@@ -18,7 +18,8 @@ mod error;
 mod tests;
 
 pub(crate) use error::AddressError;
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, path::PathBuf};
+use strsim::levenshtein;
 
 /// Where Redis is and how to log in there. Prints without its passwords.
 #[derive(Clone, PartialEq, Eq)]
@@ -109,14 +110,6 @@ impl Address {
         options.belong(kind, is_tls)?;
         let tls = is_tls.then(|| Tls { ca: options.ca.map(PathBuf::from) });
         Ok(Self { servers, login, database, tls })
-    }
-}
-
-impl FromStr for Address {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        Self::parse(text)
     }
 }
 
@@ -262,21 +255,7 @@ fn unescape(text: &str, part: &'static str) -> Result<String, AddressError> {
 /// The candidate that takes the fewest edits to reach.
 fn nearest(text: &str, candidates: &[&'static str]) -> &'static str {
     let start: String = text.chars().take(32).collect();
-    candidates.iter().copied().min_by_key(|candidate| edits(&start, candidate)).unwrap_or_default()
-}
-
-fn edits(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, b) in to.chars().enumerate() {
-            let change = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    candidates.iter().copied().min_by_key(|candidate| levenshtein(&start, candidate)).unwrap_or_default()
 }
 
 impl fmt::Display for Host {

@@ -6,10 +6,9 @@ use crate::{
     limit::RedisLimit,
     link::{Group, LinkError},
     names,
-    question::{Flaw, Part, Question, Standings, Told, Verb},
+    question::{Flaw, Part, Question, Told, Verb},
     store::RedisStore,
 };
-use redis::Value;
 use smallvec::smallvec;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -52,20 +51,12 @@ impl Drop for Listening<'_> {
         let is_running = tokio::runtime::Handle::try_current().is_ok();
         if is_running && waited * 2 >= timeout {
             let why = format!("no answer within {waited:?}, when its asker went");
-            self.store.heard(self.ticket, self.group, self.key, Some(why));
+            self.store.report(self.ticket, self.group, self.key, Some(why));
         }
     }
 }
 
 impl RedisStore {
-    /// Asks a question about a set, in one group or across several.
-    pub(crate) async fn standings(&self, question: Question) -> Result<Standings, StoreError> {
-        match self.ask(question).await? {
-            Told::Statuses(standings) => Ok(standings),
-            _ => Err(nonsense()),
-        }
-    }
-
     /// Asks a question whose parts are of one group.
     pub(crate) async fn ask_group(&self, group: Group, question: Question) -> Result<Told, StoreError> {
         self.finish(self.begin(group, question, self.deadline(), Carrier::Asker)).await
@@ -86,18 +77,13 @@ impl RedisStore {
         carrier: Carrier,
     ) -> Begun<'_> {
         let key = question.parts.first().map(|part| Arc::clone(&part.key));
-        let home = self.shared.gatherer.link().home_of(group);
-        let under_way = self.shared.guard.admit(home).map(|ticket| UnderWay {
+        let ticket = self.admit(group, key.as_deref().unwrap_or_default());
+        let under_way = ticket.map(|ticket| UnderWay {
             ticket,
             group,
             asking: self.shared.gatherer.ask(group, question, carrier),
             deadline,
         });
-        if under_way.is_none() {
-            let key = key.as_deref().unwrap_or_default();
-            let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
-            self.shared.guard.look_after(self.shared.gatherer.link(), home, probe);
-        }
         Begun { key, under_way }
     }
 
@@ -106,14 +92,7 @@ impl RedisStore {
         let Begun { key, under_way } = begun;
         let Some(UnderWay { ticket, group, asking, deadline }) = under_way else { return Err(given_up()) };
         let key = key.as_deref().unwrap_or_default();
-        let mut listening = Listening { store: self, ticket, group, key, deadline, is_over: false };
-        let told = match tokio::time::timeout_at(deadline, asking).await {
-            Ok(told) => told.map_err(unavailable),
-            Err(_) => Err(self.too_late()),
-        };
-        listening.is_over = true;
-        self.heard(ticket, group, key, told.as_ref().err().map(ToString::to_string));
-        match told? {
+        match self.hear(ticket, group, key, deadline, asking).await? {
             Told::Flawed(key, flaw) => {
                 let key = String::from_utf8_lossy(&key).into_owned();
                 match flaw {
@@ -126,42 +105,63 @@ impl RedisStore {
     }
 
     /// Makes a call that is no question of the gatherer's, under the same breaker and timeout.
-    pub(crate) async fn call(
+    pub(crate) async fn call<T, E: Into<StoreError>>(
         &self,
         group: Group,
         key: &[u8],
-        call: impl Future<Output = Result<Value, LinkError>>,
-    ) -> Result<Value, StoreError> {
-        let link = self.shared.gatherer.link();
+        call: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, StoreError> {
+        let ticket = self.admit(group, key).ok_or_else(given_up)?;
+        self.hear(ticket, group, key, self.deadline(), call).await
+    }
+
+    /// Whether a group's server may be asked. One that is known not to answer is looked after.
+    fn admit(&self, group: Group, key: &[u8]) -> Option<Ticket> {
+        let (link, guard) = (self.shared.gatherer.link(), &self.shared.guard);
         let home = link.home_of(group);
-        let Some(ticket) = self.shared.guard.admit(home) else {
-            let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
-            self.shared.guard.look_after(link, home, probe);
-            return Err(given_up());
-        };
-        let deadline = self.deadline();
+        let ticket = guard.admit(home);
+        if ticket.is_none() {
+            guard.look_after(link, home, || self.probe(group, key));
+        }
+        ticket
+    }
+
+    fn probe(&self, group: Group, key: &[u8]) -> Probe {
+        Probe { group, key: names::probe(&self.shared.settings.prefix, key) }
+    }
+
+    /// Hears what a call says, if it does in time, and reports how the server is.
+    async fn hear<T, E: Into<StoreError>>(
+        &self,
+        ticket: Ticket,
+        group: Group,
+        key: &[u8],
+        deadline: Instant,
+        call: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, StoreError> {
         let mut listening = Listening { store: self, ticket, group, key, deadline, is_over: false };
         let told = match tokio::time::timeout_at(deadline, call).await {
-            Ok(told) => told.map_err(unavailable),
-            Err(_) => Err(self.too_late()),
+            Ok(told) => told.map_err(E::into),
+            Err(_) => {
+                let why = format!("no answer within {:?}", self.shared.settings.timeout);
+                Err(StoreError::Unanswered { why })
+            }
         };
         listening.is_over = true;
-        self.heard(ticket, group, key, told.as_ref().err().map(ToString::to_string));
+        // That somebody else wrote there is no fault of the server's.
+        let outage = told.as_ref().err().filter(|error| is_outage(error));
+        self.report(ticket, group, key, outage.map(ToString::to_string));
         told
     }
 
-    /// Tells whoever keeps count how a question went.
-    pub(crate) fn heard(&self, ticket: Ticket, group: Group, key: &[u8], why: Option<String>) {
+    /// Counts how a call went, and tells the breaker.
+    fn report(&self, ticket: Ticket, group: Group, key: &[u8], why: Option<String>) {
         match &why {
             None => self.shared.counts.answered(),
             Some(why) => self.shared.counts.failed(why.clone()),
         }
-        let probe = || Probe { group, key: names::probe(&self.shared.settings.prefix, key) };
+        let probe = || self.probe(group, key);
         self.shared.guard.report(self.shared.gatherer.link(), ticket, why.as_deref(), probe);
-    }
-
-    pub(crate) fn too_late(&self) -> StoreError {
-        StoreError::Unanswered { why: format!("no answer within {:?}", self.shared.settings.timeout) }
     }
 
     pub(crate) async fn number(&self, question: Question) -> Result<u64, StoreError> {
@@ -201,14 +201,19 @@ impl RedisStore {
     }
 }
 
-pub(crate) fn unavailable(error: LinkError) -> StoreError {
-    match error {
-        error if error.may_have_run() => StoreError::Unanswered { why: error.to_string() },
-        error => StoreError::Unavailable { why: error.to_string() },
+impl From<LinkError> for StoreError {
+    fn from(error: LinkError) -> Self {
+        let why = error.to_string();
+        if error.may_have_run() { Self::Unanswered { why } } else { Self::Unavailable { why } }
     }
 }
 
-pub(crate) fn given_up() -> StoreError {
+/// Whether Redis did not answer.
+pub(crate) const fn is_outage(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { .. } | StoreError::Unanswered { .. })
+}
+
+fn given_up() -> StoreError {
     StoreError::Unavailable {
         why: "it did not answer before, and is asked again from time to time".to_owned(),
     }

@@ -21,6 +21,7 @@
 //! Worst case, of the calls made one after the other: the first `failures`, and two for every probe that was answered by a
 //! store that then failed. Calls made at the same time as those are on their way already; they are delayed as well.
 
+use crate::health::HealthState;
 use std::{fmt, num::NonZeroU32, time::Duration};
 use tollgate::Time;
 
@@ -89,14 +90,6 @@ enum Probing {
     At(Time),
     /// This one was made then.
     UnderWay { number: u64, since: Time },
-}
-
-/// What a breaker is doing, for whoever watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Closed,
-    Open,
-    Returning,
 }
 
 /// What to do with a call.
@@ -275,11 +268,12 @@ impl Breaker {
         }
     }
 
-    pub(crate) const fn mode(&self) -> Mode {
+    /// What is done with calls now.
+    pub(crate) const fn health(&self) -> HealthState {
         match self.state {
-            State::Closed { .. } => Mode::Closed,
-            State::Open(_) => Mode::Open,
-            State::Returning { .. } => Mode::Returning,
+            State::Closed { .. } => HealthState::Healthy,
+            State::Open(_) => HealthState::Degraded,
+            State::Returning { .. } => HealthState::Recovering,
         }
     }
 
@@ -288,7 +282,7 @@ impl Breaker {
         self.opened
     }
 
-    /// Since when it is in this mode.
+    /// Since when it is in this state.
     #[cfg(test)]
     pub(crate) const fn since(&self) -> Time {
         self.since

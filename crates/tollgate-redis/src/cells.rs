@@ -2,7 +2,12 @@
 //!
 //! The script adds and compares; what a unit costs is worked out before, and what is told afterwards, on the node.
 
-use crate::{asking::nonsense, failure::COME_BACK, names, store::RedisStore};
+use crate::{
+    asking::{is_outage, nonsense},
+    failure::COME_BACK,
+    names,
+    store::RedisStore,
+};
 use redis::Value;
 use std::time::Duration;
 use tollgate::{
@@ -60,7 +65,7 @@ impl Cells for RedisStore {
     async fn throttle(&self, key: Key<'_>, asked: &Throttle) -> Result<Throttled, StoreError> {
         let error = match self.throttle_in_redis(key, asked).await {
             Ok(told) => return Ok(told),
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Unanswered { .. })) => error,
+            Err(error) if is_outage(&error) => error,
             Err(error) => return Err(error),
         };
         let Some(policy) = self.shared.settings.on_failure else { return Err(error) };

@@ -5,6 +5,7 @@
 //! Redis is an answer, and never comes here.
 
 use crate::{
+    asking::is_outage,
     limit::{Edition, RedisLimit},
     store::RedisStore,
     turn::{RedisPermit, Room},
@@ -173,10 +174,9 @@ impl RedisStore {
         charges: &[Charge<'_, RedisLimit>],
         error: StoreError,
     ) -> Result<Vec<OnFailure>, StoreError> {
-        let is_outage = matches!(error, StoreError::Unavailable { .. } | StoreError::Unanswered { .. });
         let policies: Option<Vec<OnFailure>> =
             charges.iter().map(|charge| self.policy(charge.limit)).collect();
-        policies.filter(|_| is_outage).ok_or(error)
+        policies.filter(|_| is_outage(&error)).ok_or(error)
     }
 
     /// Those of the charges that are local, and this node's shares of their limits.

@@ -5,17 +5,14 @@
 //! the store, also while the server is down.
 
 use crate::{
-    breaker::{Admission, Breaker, BreakerSettings, Change, Due, Mode, Outcome, Pass},
+    breaker::{Admission, Breaker, BreakerSettings, Change, Due, Outcome, Pass},
     hash::Quick,
-    link::{Group, Home, Link},
+    health::HealthState,
+    link::{Group, Home, Link, random},
 };
 use std::{
     collections::HashMap,
-    hash::{BuildHasher, RandomState},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 use tollgate::Time;
@@ -31,8 +28,6 @@ pub(crate) struct Guard {
     /// How long a probe may take.
     timeout: Duration,
     opened: Instant,
-    lottery: RandomState,
-    drawn: AtomicU64,
 }
 
 /// A server's breaker, and whether somebody looks after it.
@@ -55,8 +50,6 @@ impl Guard {
             settings: BreakerSettings::default(),
             timeout,
             opened: Instant::now(),
-            lottery: RandomState::new(),
-            drawn: AtomicU64::new(0),
         }
     }
 
@@ -67,7 +60,7 @@ impl Guard {
             breaker: Breaker::new(self.settings, self.now()),
             is_watched: false,
         });
-        match watched.breaker.admit(|| self.now(), || self.random()) {
+        match watched.breaker.admit(|| self.now(), random) {
             Admission::Go(pass) => Some(Ticket { home, pass }),
             Admission::Skip => None,
         }
@@ -96,7 +89,7 @@ impl Guard {
         let outcome = if why.is_none() { Outcome::Answered } else { Outcome::Failed };
         let change = self.homes().get_mut(&ticket.home).and_then(|watched| {
             let is_news = outcome == Outcome::Failed || !watched.breaker.is_calm();
-            is_news.then(|| watched.breaker.report(self.now(), ticket.pass, outcome, self.random()))?
+            is_news.then(|| watched.breaker.report(self.now(), ticket.pass, outcome, random()))?
         });
         change.iter().for_each(|change| log(change, why));
         if outcome == Outcome::Failed || change.is_some() {
@@ -105,16 +98,11 @@ impl Guard {
     }
 
     /// The worst that any server is in, and how often one was given up.
-    pub(crate) fn health(&self) -> (Mode, u64) {
+    pub(crate) fn health(&self) -> (HealthState, u64) {
         let homes = self.homes();
-        let rank = |mode: &Mode| match mode {
-            Mode::Closed => 0,
-            Mode::Returning => 1,
-            Mode::Open => 2,
-        };
-        let worst = homes.values().map(|watched| watched.breaker.mode()).max_by_key(rank);
+        let worst = homes.values().map(|watched| watched.breaker.health()).max();
         let opened = homes.values().map(|watched| watched.breaker.opened()).sum();
-        (worst.unwrap_or(Mode::Closed), opened)
+        (worst.unwrap_or(HealthState::Healthy), opened)
     }
 
     /// When to look next; where there is nothing to look for, nobody looks any more.
@@ -128,12 +116,6 @@ impl Guard {
 
     fn now(&self) -> Time {
         Time::ZERO + self.opened.elapsed()
-    }
-
-    /// From 0 up to 1.
-    fn random(&self) -> f64 {
-        let bits = self.lottery.hash_one(self.drawn.fetch_add(1, Relaxed)) >> 11;
-        bits as f64 / (1_u64 << 53) as f64
     }
 
     fn homes(&self) -> MutexGuard<'_, HashMap<Home, Watched, Quick>> {
@@ -177,11 +159,10 @@ async fn watch(guard: Weak<Guard>, link: Weak<Link>, home: Home, probe: Probe) {
                     link.cut(probe.group, "the server left several questions unanswered");
                     unheard = 0;
                 }
-                let random = guard.random();
                 let change = guard
                     .homes()
                     .get_mut(&home)
-                    .and_then(|watched| watched.breaker.report_probe(guard.now(), number, outcome, random));
+                    .and_then(|watched| watched.breaker.report_probe(guard.now(), number, outcome, random()));
                 change.iter().for_each(|change| log(change, None));
             }
             Some(Due::Changed(change)) => log(&change, None),

@@ -1,6 +1,6 @@
 //! How the store fares, for whoever watches.
 
-use crate::{breaker::Mode, names, store::RedisStore};
+use crate::{names, store::RedisStore};
 use std::{
     sync::{
         Mutex, PoisonError,
@@ -30,8 +30,8 @@ pub struct Health {
     pub last_error: Option<String>,
 }
 
-/// What is done with questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is done with questions: the worse, the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum HealthState {
     /// Redis is asked.
@@ -87,14 +87,10 @@ impl RedisStore {
     /// How the store fares.
     #[must_use]
     pub fn health(&self) -> Health {
-        let (mode, outages) = self.shared.guard.health();
+        let (state, outages) = self.shared.guard.health();
         let counts = &self.shared.counts;
         Health {
-            state: match mode {
-                Mode::Closed => HealthState::Healthy,
-                Mode::Returning => HealthState::Recovering,
-                Mode::Open => HealthState::Degraded,
-            },
+            state,
             answered: counts.answered.load(Relaxed),
             failed: counts.failed.load(Relaxed),
             without_redis: counts.without_redis.load(Relaxed),

@@ -8,7 +8,7 @@ use crate::{
     lease::{Answer, BucketId, Call, Ledger, Local, Need, Terms},
     limit::{Edition, RedisLimit},
     purse::{self, Purse},
-    question::{Part, Parts, Question, Standing, Standings, Told, Verb},
+    question::{Part, Parts, Question, Standing, Standings, Verb},
     recent,
     store::RedisStore,
 };
@@ -144,10 +144,7 @@ impl RedisStore {
         let mut open = Open { leasing, call: Some(call) };
         let question =
             open.call.as_ref().map(|call| self.question(leasing, call, parts)).ok_or_else(nonsense)?;
-        let standings = match self.ask(question).await? {
-            Told::Statuses(standings) => standings,
-            _ => return Err(nonsense()),
-        };
+        let standings = self.ask(question).await?.statuses()?;
         if let Some(call) = open.call.take() {
             let answers: Vec<Answer> = standings.iter().map(Standing::lent_as_told).collect();
             leasing.desk().ledger.answered(&call, self.now(), &answers);

@@ -1,7 +1,7 @@
 //! The store: limits by name, and the questions about them.
 
 use crate::{
-    asking::{given_up, nonsense, unavailable},
+    asking::nonsense,
     builder::{OpenError, RedisStoreBuilder, Settings},
     failure::{Charging, Local},
     gather::Gatherer,
@@ -11,7 +11,7 @@ use crate::{
     limit::{Birth, Edition, Named, RedisLimit},
     link::{Group, LinkError},
     names,
-    question::{Part, Parts, Question, Told, Verb},
+    question::{Part, Parts, Question, Verb},
     status::set_status,
     turn::WaitQueues,
 };
@@ -239,11 +239,10 @@ impl RedisStore {
             let part = self.part(charge.limit, charge.key, charge.cost.into(), charge.up_to).await?;
             let group = self.shared.gatherer.link().group_of(&part.key);
             let told = self.ask_group(group, Question { verb, parts: smallvec![part] }).await?;
-            let Told::Statuses(standings) = told else { return Err(nonsense()) };
-            return Ok(set_status(&standings, &[0], permit));
+            return Ok(set_status(&told.statuses()?, &[0], permit));
         }
         let (parts, part_of) = self.parts(charges).await?;
-        let standings = self.standings(Question { verb, parts }).await?;
+        let standings = self.ask(Question { verb, parts }).await?.statuses()?;
         Ok(set_status(&standings, &part_of, permit))
     }
 
@@ -323,21 +322,12 @@ impl RedisStore {
         }
         let key = names::birth(&self.shared.settings.prefix, name);
         let group = gatherer.link().group_of(&key);
-        let home = gatherer.link().home_of(group);
-        let ticket = self.shared.guard.admit(home).ok_or_else(given_up)?;
-        let asked = tokio::time::timeout_at(self.deadline(), self.look_up_birth(group, &key)).await;
-        let at = asked.unwrap_or_else(|_| Err(self.too_late()));
-        // That somebody else wrote there is no fault of the server's.
-        let is_outage = |error: &&StoreError| {
-            matches!(error, StoreError::Unavailable { .. } | StoreError::Unanswered { .. })
-        };
-        self.heard(ticket, group, &key, at.as_ref().err().filter(is_outage).map(ToString::to_string));
-        at
+        self.call(group, &key, self.look_up_birth(group, &key)).await
     }
 
     async fn look_up_birth(&self, group: Group, key: &[u8]) -> Result<u64, StoreError> {
         let link = self.shared.gatherer.link();
-        let plain = async |command: redis::Cmd| link.plain(group, command).await.map_err(unavailable);
+        let plain = async |command: redis::Cmd| link.plain(group, command).await.map_err(StoreError::from);
         let Value::Array(time) = plain(redis::cmd("TIME")).await? else { return Err(nonsense()) };
         let [seconds, micros] = &time[..] else { return Err(nonsense()) };
         let now = whole(seconds)?.saturating_mul(1_000_000).saturating_add(whole(micros)?);
@@ -346,7 +336,7 @@ impl RedisStore {
         let damaged = || StoreError::Damaged { key: String::from_utf8_lossy(key).into_owned() };
         let read = link.plain(group, redis::cmd("GETEX").arg(key).arg("EX").arg(lasting).take()).await;
         let is_foreign = matches!(&read, Err(LinkError::Refused { code, .. }) if &**code == "WRONGTYPE");
-        match read.map_err(unavailable).and_then(|value| whole(&value)) {
+        match read.map_err(StoreError::from).and_then(|value| whole(&value)) {
             Ok(at) if !is_foreign => Ok(at),
             Err(StoreError::Unavailable { why }) if !is_foreign => Err(StoreError::Unavailable { why }),
             _ => {
@@ -367,10 +357,6 @@ impl RedisStore {
     /// Ready after this long; does not keep the store alive.
     pub(crate) fn sleep_for(&self, time: Duration) -> Sleep {
         self.sleep(self.now() + time)
-    }
-
-    pub(crate) async fn sleep_until(&self, until: Time) {
-        self.sleep(until).await;
     }
 
     /// Ready at that time; does not keep the store alive.

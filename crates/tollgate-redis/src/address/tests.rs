@@ -34,7 +34,7 @@ fn one_server() {
     assert_eq!(read("redis://[::1]:7000/").servers, Servers::One(host("::1", 7000)));
     assert_eq!(read("redis://[fe80::2]").servers, Servers::One(host("fe80::2", 6379)));
     assert_eq!(read("REDIS://h").servers, Servers::One(host("h", 6379)));
-    assert_eq!("redis://h".parse::<Address>(), Ok(read("redis://h:6379/0")));
+    assert_eq!(Address::parse("redis://h"), Ok(read("redis://h:6379/0")));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn probe(breaker: &mut Breaker, now: Time) -> Probe {
 fn opens_probes_returns_and_closes() {
     let mut breaker = breaker();
     open(&mut breaker, at(10));
-    assert_eq!((breaker.mode(), breaker.opened(), breaker.since()), (Mode::Open, 1, at(10)));
+    assert_eq!((breaker.health(), breaker.opened(), breaker.since()), (HealthState::Degraded, 1, at(10)));
     assert_eq!(breaker.admit(|| at(10), || 0.0), Admission::Skip);
     // 50 ms, of which chance has taken off a quarter.
     assert_eq!(breaker.next_look(), Some(at(10) + MS * 75 / 2));
@@ -69,7 +69,7 @@ fn opens_probes_returns_and_closes() {
     assert_eq!(breaker.look(at(1_150)), None);
     let change = Change::Closed { after: MS * 1_141 };
     assert_eq!(breaker.look(at(1_151)), Some(Due::Changed(change)));
-    assert_eq!((breaker.mode(), breaker.next_look(), breaker.opened()), (Mode::Closed, None, 1));
+    assert_eq!((breaker.health(), breaker.next_look(), breaker.opened()), (HealthState::Healthy, None, 1));
     // And the next trouble is probed for as eagerly as the first.
     open(&mut breaker, at(2_000));
     assert!(breaker.next_look().is_some_and(|next| next <= at(2_050)));
@@ -95,7 +95,7 @@ fn a_relapse_goes_on_with_longer_pauses() {
     let _ = breaker.report_probe(at(50), probe, Outcome::Answered, 0.0);
     assert_eq!(fail(&mut breaker, at(60)), None, "one may be chance");
     assert_eq!(fail(&mut breaker, at(61)), Some(Change::Relapsed { after: MS * 61 }));
-    assert_eq!((breaker.mode(), breaker.opened()), (Mode::Open, 2));
+    assert_eq!((breaker.health(), breaker.opened()), (HealthState::Degraded, 2));
     assert_eq!(breaker.next_look(), Some(at(61) + MS * 75));
 }
 
@@ -106,13 +106,13 @@ fn late_reports_are_not_heard() {
     let early = pass(&breaker, at(0));
     open(&mut breaker, at(0));
     assert_eq!(breaker.report(at(1), early, Outcome::Answered, 0.0), None);
-    assert_eq!(breaker.mode(), Mode::Open, "an answer from before does not close it");
+    assert_eq!(breaker.health(), HealthState::Degraded, "an answer from before does not close it");
     let probe = probe(&mut breaker, at(50));
     let _ = breaker.report_probe(at(50), probe, Outcome::Answered, 0.0);
     for _ in 0..100 {
         assert_eq!(breaker.report(at(60), early, Outcome::Failed, 0.0), None);
     }
-    assert_eq!(breaker.mode(), Mode::Returning);
+    assert_eq!(breaker.health(), HealthState::Recovering);
 }
 
 /// Whoever was to probe was dropped. Another is, after a while; and the first is not believed if it comes after all.
@@ -124,7 +124,7 @@ fn a_lost_probe_is_made_again() {
     assert_eq!(breaker.look(at(2_049)), None);
     let again = probe(&mut breaker, at(2_050));
     assert_eq!(breaker.report_probe(at(2_051), lost, Outcome::Answered, 0.0), None);
-    assert_eq!(breaker.mode(), Mode::Open);
+    assert_eq!(breaker.health(), HealthState::Degraded);
     let change = breaker.report_probe(at(2_052), again, Outcome::Answered, 0.0);
     assert_eq!(change, Some(Change::Returning { after: MS * 2_052 }));
 }
@@ -184,7 +184,7 @@ proptest! {
         let (mut passes, mut probes) = (Vec::new(), Vec::<(Probe, Time)>::new());
         let mut opened = 0;
         for step in steps {
-            let was = breaker.mode();
+            let was = breaker.health();
             let change = match step {
                 Step::Pass(nanos) => {
                     now += Duration::from_nanos(nanos);
@@ -193,10 +193,10 @@ proptest! {
                 Step::Call { random } => {
                     match breaker.admit(|| now, || random) {
                         Admission::Go(pass) => {
-                            prop_assert_ne!(was, Mode::Open);
+                            prop_assert_ne!(was, HealthState::Degraded);
                             passes.push(pass);
                         }
-                        Admission::Skip => prop_assert_ne!(was, Mode::Closed, "a call was lost"),
+                        Admission::Skip => prop_assert_ne!(was, HealthState::Healthy, "a call was lost"),
                     }
                     None
                 }
@@ -206,7 +206,7 @@ proptest! {
                 }
                 Step::Look => match breaker.look(now) {
                     Some(Due::Probe(probe)) => {
-                        prop_assert_eq!(was, Mode::Open);
+                        prop_assert_eq!(was, HealthState::Degraded);
                         let within = BreakerSettings::default().probe_within;
                         prop_assert!(probes.iter().all(|(_, since)| *since + within <= now), "two probes at once");
                         probes.push((probe, now));
@@ -223,13 +223,13 @@ proptest! {
             };
             let expected = match change {
                 None => was,
-                Some(Change::Opened { .. }) => { prop_assert_eq!(was, Mode::Closed); Mode::Open }
-                Some(Change::Relapsed { .. }) => { prop_assert_eq!(was, Mode::Returning); Mode::Open }
-                Some(Change::Returning { .. }) => { prop_assert_eq!(was, Mode::Open); Mode::Returning }
-                Some(Change::Closed { .. }) => { prop_assert_eq!(was, Mode::Returning); Mode::Closed }
+                Some(Change::Opened { .. }) => { prop_assert_eq!(was, HealthState::Healthy); HealthState::Degraded }
+                Some(Change::Relapsed { .. }) => { prop_assert_eq!(was, HealthState::Recovering); HealthState::Degraded }
+                Some(Change::Returning { .. }) => { prop_assert_eq!(was, HealthState::Degraded); HealthState::Recovering }
+                Some(Change::Closed { .. }) => { prop_assert_eq!(was, HealthState::Recovering); HealthState::Healthy }
             };
-            opened += u64::from(was != Mode::Open && expected == Mode::Open);
-            prop_assert_eq!((breaker.mode(), breaker.opened()), (expected, opened));
+            opened += u64::from(was != HealthState::Degraded && expected == HealthState::Degraded);
+            prop_assert_eq!((breaker.health(), breaker.opened()), (expected, opened));
         }
     }
 
@@ -280,7 +280,7 @@ proptest! {
             }
         }
         let well = now;
-        while breaker.mode() != Mode::Closed {
+        while breaker.health() != HealthState::Healthy {
             prop_assert!(now - well < MS * 4_100, "{:?} after {:?}", breaker, now - well);
             now = breaker.next_look().unwrap_or(now).max(now);
             if let Some(Due::Probe(probe)) = breaker.look(now) {

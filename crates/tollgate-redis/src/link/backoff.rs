@@ -34,7 +34,7 @@ impl Backoff {
 }
 
 /// From 0 to 1. A hasher of the standard library is keyed at random, which is all the chance a pause needs.
-fn random() -> f64 {
+pub(crate) fn random() -> f64 {
     RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }
 

@@ -25,6 +25,7 @@ use crate::{
     address::{Address, Servers},
     script::CELL,
 };
+pub(crate) use backoff::random;
 use cluster::Cluster;
 pub(crate) use error::LinkError;
 use finder::{Finder, Sentinels};

@@ -207,7 +207,7 @@ impl Holding {
 async fn renew_for_good(store: RedisStore, held: Holding, until: Arc<AtomicU64>) {
     let verb = Verb::Renew { permit: held.permit };
     loop {
-        store.sleep_until(store.now() + held.every()).await;
+        store.sleep_for(held.every()).await;
         let asked = store.now();
         let renewed = store.ask(Question { verb: verb.clone(), parts: held.parts.clone() }).await;
         match renewed.and_then(Told::number) {

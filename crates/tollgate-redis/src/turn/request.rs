@@ -8,7 +8,7 @@ use super::{
     reservation::{Booked, RedisReservation},
 };
 use crate::{
-    asking::{Begun, nonsense},
+    asking::Begun,
     gather::Carrier,
     limit::{Edition, Named, RedisLimit},
     question::{Part, Parts, Question, Standings, Told, Verb},
@@ -197,7 +197,7 @@ impl RedisStore {
     }
 
     fn booked(&self, request: &Request, booking: Booking, told: Told) -> Result<Answer, StoreError> {
-        let Told::Statuses(standings) = told else { return Err(nonsense()) };
+        let standings = told.statuses()?;
         let Booking { permit, asked, parts } = booking;
         let status = set_status(&standings, &request.part_of, Some(permit));
         if status.is_deny() {
@@ -258,7 +258,7 @@ impl RedisStore {
     /// patience.
     async fn look(&self, request: &Request, denial: &Denial) -> Result<SetStatus, StoreError> {
         let parts = request.parts(self, Duration::MAX).await?;
-        let standings = self.standings(Question { verb: Verb::Peek, parts }).await?;
+        let standings = self.ask(Question { verb: Verb::Peek, parts }).await?.statuses()?;
         let status = set_status(&standings, &request.part_of, None);
         let after = denial.turn.map(|turn| (turn - self.now()).saturating_sub(request.patience(denial.part)));
         let retry = match (status.decision(), after) {

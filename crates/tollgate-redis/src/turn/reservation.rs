@@ -57,7 +57,7 @@ impl RedisReservation {
 
     /// Sleeps until the turn comes. Dropped before that, the reservation is still there.
     pub async fn ready(&self) {
-        self.store.sleep_until(self.due).await;
+        self.store.sleep(self.due).await;
     }
 
     /// Cancels the turn, and returns how many units of each charge came back, in their order; charges on one bucket count at

@@ -91,7 +91,7 @@ async fn serve(mut serving: Serving) {
 
 async fn sleep_until(store: &RedisStore, until: Option<Time>) {
     match until {
-        Some(until) => store.sleep_until(until).await,
+        Some(until) => store.sleep(until).await,
         None => std::future::pending().await,
     }
 }

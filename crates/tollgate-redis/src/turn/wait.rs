@@ -65,7 +65,7 @@ impl RedisStore {
                     let due = turn.due();
                     let (status, slots) = turn.spend();
                     // What is left is the limit's own pace, which is paid for.
-                    self.sleep_until(due).await;
+                    self.sleep(due).await;
                     let waited = if has_waited { self.now() - request.begun } else { Duration::ZERO };
                     return Ok(Released { status, slots, waited });
                 }
@@ -159,7 +159,7 @@ impl Place<'_> {
                     self.stands = None;
                     return called.map_or(Called::Again, Called::Handed);
                 }
-                () = store.sleep_until(until) => {}
+                () = store.sleep(until) => {}
             }
             if !store.shared.queues.covers(bucket, self.arrival, deadline) {
                 // It may have been handed over at the last moment.
