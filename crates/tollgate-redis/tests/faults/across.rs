@@ -210,12 +210,14 @@ fn of_the_dead(places: &Places) -> Result<(), String> {
             std::future::pending::<()>().await;
         });
         is_ready.recv().map_err(|error| error.to_string())?;
+        // Each dies at another moment of its set.
         std::thread::sleep(Duration::from_micros(50 * life));
         runtime.shutdown_background();
     }
     let runtime = runtime();
     runtime.block_on(async {
         let (store, limit) = open();
+        // Holds last a second.
         tokio::time::sleep(Duration::from_millis(1_300)).await;
         let mut used = Vec::new();
         for key in &three_keys() {

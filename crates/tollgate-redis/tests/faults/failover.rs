@@ -46,6 +46,7 @@ fn slot_moves(places: &Places) -> Result<(), String> {
         let _here = runtime.enter();
         callers(&store, &limit, &key, &over)
     };
+    // Calls are made at every stage of the move.
     let pause = || thread::sleep(seconds(0.15, 1.0));
     let (from, to) = (cluster.primary_of(slot), cluster.primary_of(slot_of(&elsewhere)));
     pause();

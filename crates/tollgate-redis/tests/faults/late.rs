@@ -195,6 +195,7 @@ fn over_admitted() -> Result<(), String> {
         // Time pays for the late one, and another goes.
         clock.advance(Duration::from_secs(1));
         must(charge(&witness).await?.0, || "refused a full bucket".to_owned())?;
+        // By then the late answer was heard, and its charge taken back if it ever is.
         tokio::time::sleep(Duration::from_millis(1_000)).await;
         let again = u32::from(charge(&witness).await?.0);
         say(

@@ -112,6 +112,7 @@ impl<'a> Outage<'a> {
             }
             thread::sleep(Duration::from_millis(1));
         }
+        // What a charge takes while all is well, to be compared with.
         thread::sleep(Duration::from_millis(150));
         let marks = self.endure(&mut fleet, break_it, mend)?;
         self.finish(fleet, &marks, lines)
@@ -154,6 +155,7 @@ impl<'a> Outage<'a> {
             }
             thread::sleep(Duration::from_millis(1));
         }
+        // And once all is well again.
         thread::sleep(Duration::from_millis(100));
         fleet.stop()?;
         Ok(Marks { from, broken, mending, mended, returning, well, asked })

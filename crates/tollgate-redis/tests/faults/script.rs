@@ -34,6 +34,7 @@ fn script_flush(_: &Places) -> Result<(), String> {
             while begun.elapsed() < seconds(0.5, 5.0) {
                 server.command(&["SCRIPT", "FLUSH"]).done();
                 flushes += 1;
+                // Calls are made between two flushes.
                 tokio::time::sleep(Duration::from_millis(3)).await;
             }
             over.store(true, Relaxed);

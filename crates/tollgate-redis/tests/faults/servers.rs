@@ -68,6 +68,7 @@ fn evicted(_: &Places) -> Result<(), String> {
     let evictions = Evictions::listen(&server);
     let mut fleet = Fleet::new(&server.url());
     fleet.charge("k");
+    // Under load: what the buffers of its clients take is not left to keys.
     thread::sleep(Duration::from_millis(200));
     let used: u64 = server.info("memory", "used_memory").parse().expect("a number");
     let most = (used + 300_000).to_string();

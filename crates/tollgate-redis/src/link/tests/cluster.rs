@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::slot::slot_of;
 use std::sync::Arc;
-use testkit::Cluster;
+use testkit::{Cluster, RedisServer, eventually_async};
 use tokio::{task::JoinSet, time::timeout};
 
 /// A key in the slot of `foo`.
@@ -92,11 +92,23 @@ async fn a_slot_in_the_middle_of_its_move() {
     }
     println!("keys on both sides of a move: refused after {:?}", begun.elapsed());
     // Or until the other has come over.
+    let told_to_try_again = || -> u64 {
+        let count = |node: &RedisServer| {
+            let told = node.command(&["INFO", "errorstats"]).text();
+            let (_, rest) = told.split_once("errorstat_TRYAGAIN:count=")?;
+            rest.lines().next()?.parse::<u64>().ok()
+        };
+        [migration.from(), migration.to()].into_iter().filter_map(count).sum()
+    };
+    let before = told_to_try_again();
     let waiting = tokio::spawn({
         let link = Arc::clone(&link);
         async move { link.call(link.group_of(KEY.as_bytes()), &keys, b"e").await }
     });
-    tokio::time::sleep(Duration::from_millis(10)).await;
+    eventually_async("it to be told to come again", || async {
+        (told_to_try_again() > before).then_some(())
+    })
+    .await;
     migration.move_keys();
     let answer = waiting.await;
     assert!(matches!(answer, Ok(Ok(_))), "{answer:?}");

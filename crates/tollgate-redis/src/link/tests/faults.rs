@@ -66,6 +66,7 @@ async fn cut_under_load_charges_nothing_twice() {
         });
     }
     for round in 0..40 {
+        // Calls are made between two cuts.
         tokio::time::sleep(Duration::from_millis(30)).await;
         match round % 4 {
             0 => proxy.cut_after_request(),
@@ -90,8 +91,10 @@ async fn a_connection_lost_while_idle_costs_nobody_anything() {
     // Idle for longer than the time after which the link looks whether the server is there.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     for expected in 2..5 {
+        let before = proxy.connections();
         proxy.cut_once();
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        let again = || async { (proxy.connections() > before).then_some(()) };
+        eventually_async("it to connect again by itself", again).await;
         assert_eq!(link.count("k", "a").await, Ok(expected));
     }
 }

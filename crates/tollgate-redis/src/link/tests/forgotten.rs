@@ -40,6 +40,7 @@ async fn script_flush_during_pipelined_calls_loses_and_repeats_nothing() {
     }
     for _ in 0..100 {
         server.command(&["SCRIPT", "FLUSH"]);
+        // Calls are made between two flushes.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     is_over.store(true, Relaxed);

@@ -68,6 +68,7 @@ async fn a_distrusted_connection_is_replaced() {
     let proxy = Proxy::start(server.port());
     let link = link(&proxy.url());
     assert_eq!(link.count("k", "a").await, Ok(1));
+    // One that has lived for a second is made anew at once when it is lost.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     proxy.answer_with(b":1\r\n:2\r\n");
     assert_eq!(link.call(link.group(), &["k"], b"b").await, Ok(Value::Int(1)));

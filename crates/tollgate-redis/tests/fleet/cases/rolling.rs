@@ -7,7 +7,7 @@ use super::{Fleet, Merged};
 use crate::{
     bounds::Bound,
     figures::{self, Line},
-    history::{Ask, Used},
+    history::{Ask, Told, Used},
     kinds::{self, DEAREST},
     order::Order,
     refusals,
@@ -42,7 +42,11 @@ pub(super) fn run(fleet: &Fleet, name: &str, [old, new]: [&str; 2]) -> Result<()
     before.bound.verify(&until, clock).map_err(|problem| format!("before the change: {problem}"))?;
     let since: Vec<&Ask> = passed.iter().copied().filter(|ask| ask.asked >= turned.answered).collect();
     after.bound.verify(&since, clock).map_err(|problem| format!("after the change: {problem}"))?;
-    let kept = kept_as_a_fraction([before.bound, after.bound], turned, &since)?;
+    // Nodes that are late bring no storm: so long the bucket may have filled before they came back.
+    let refused = asks.iter().filter(|ask| ask.told == Told::Deny && ask.answered <= turned.asked);
+    let empty_at = refused.map(|ask| ask.asked).max();
+    let filled_for = empty_at.map_or(u64::MAX, |at| turned.answered - at);
+    let kept = kept_as_a_fraction([before.bound, after.bound], turned, filled_for, &since)?;
 
     let heard: Vec<&Ask> = asks.iter().filter(|ask| ask.answered >= turned.answered).collect();
     let rate = refusals::verify(after.bound, &heard, clock)?.unwrap_or("no two refusals".to_owned());
@@ -57,13 +61,21 @@ pub(super) fn run(fleet: &Fleet, name: &str, [old, new]: [&str; 2]) -> Result<()
     Ok(())
 }
 
-/// From the change on no more passes than what was left, as a fraction, and the new rate.
-fn kept_as_a_fraction(bounds: [Bound; 2], turned: &Ask, since: &[&Ask]) -> Result<f64, String> {
+/// From the change on no more passes than what was left, as a fraction, and the new rate. The bucket was empty `filled_for`
+/// nanoseconds before the first charge by the new numbers was answered.
+fn kept_as_a_fraction(
+    bounds: [Bound; 2],
+    turned: &Ask,
+    filled_for: u64,
+    since: &[&Ask],
+) -> Result<f64, String> {
     let [Bound::Line { burst: old, .. }, Bound::Line { burst: new, a_second }] = bounds else {
         return Err("not buckets".into());
     };
-    // Whoever was refused just before found less than the dearest charge; a tenth of a bucket is plenty.
-    let left = DEAREST as f64 * (new / old).max(1.0) + old.min(new) / 10.0;
+    // Whoever was refused last found less than the dearest charge; a tenth of a bucket is plenty. Both buckets fill in the same
+    // time, so that what came since then is as much by the new rate as by the old one, as a fraction.
+    let filled = a_second * filled_for as f64 / 1e9;
+    let left = (DEAREST as f64 * (new / old).max(1.0) + old.min(new) / 10.0 + filled).min(new);
     let line = |nanos: u64| left + a_second * (nanos as f64 * 1.0005 + 1_000.0) / 1e9;
     // Only stretches that begin with the change are held against this: later ones may find what time has given.
     let mut ends: Vec<Used> = since.iter().map(|ask| ask.used()).collect();
