@@ -39,5 +39,5 @@ pub use door::{
 pub use error::ForwardError;
 pub use forward::forward;
 pub use request::RequestBody;
-pub use serve::{ALPN, Access, Handler, Http2Settings, Limits, Observer, Settings, serve};
+pub use serve::{ALPN, Access, Handler, Limits, Observer, Settings, serve};
 pub use upstream::{ServerState, Upstream, UpstreamError};

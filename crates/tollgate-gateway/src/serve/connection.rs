@@ -30,6 +30,15 @@ use tollgate_net::{
 /// What `Allow` says.
 const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
+/// Requests at the same time on one connection of HTTP/2.
+const STREAMS: u32 = 128;
+
+/// Streams that a client may reset before they were looked at; more end the connection (rapid reset).
+const RESETS: usize = 20;
+
+/// A client of HTTP/2 that is silent for so long is asked for a sign of life.
+const ALIVE: Duration = Duration::from_secs(30);
+
 /// The longest method that is taken.
 const LONGEST_METHOD: usize = 32;
 
@@ -74,7 +83,7 @@ pub(super) async fn serve<H: Handler>(serving: Arc<Serving<H>>, mut connection: 
                 Ok::<_, Infallible>(unpacked(answer(&visit, request).await).map(Telling::new))
             }
         });
-        let builder = http2_builder(&serving.settings);
+        let builder = http2_builder(limits);
         let connection = pin!(builder.serve_connection(TokioIo::new(io), service));
         supervise(connection, http2::Connection::graceful_shutdown, &activity, &timeouts).await;
     } else {
@@ -83,19 +92,19 @@ pub(super) async fn serve<H: Handler>(serving: Arc<Serving<H>>, mut connection: 
     }
 }
 
-fn http2_builder(settings: &Settings) -> http2::Builder<Streams> {
-    let mut builder = http2::Builder::new(Streams(settings.limits.write_timeout));
-    let head = u32::try_from(settings.limits.head).unwrap_or(u32::MAX);
+fn http2_builder(limits: &Limits) -> http2::Builder<Streams> {
+    let mut builder = http2::Builder::new(Streams(limits.write_timeout));
+    let head = u32::try_from(limits.head).unwrap_or(u32::MAX);
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(settings.http2.max_streams)
-        .max_pending_accept_reset_streams(settings.http2.max_resets)
-        .max_local_error_reset_streams(settings.http2.max_resets)
+        .max_concurrent_streams(STREAMS)
+        .max_pending_accept_reset_streams(RESETS)
+        .max_local_error_reset_streams(RESETS)
         .max_header_list_size(head)
         .max_send_buf_size(64 << 10)
         .initial_stream_window_size(256 << 10)
         .initial_connection_window_size(1 << 20)
-        .keep_alive_interval(settings.http2.keep_alive)
+        .keep_alive_interval(ALIVE)
         .keep_alive_timeout(Duration::from_secs(20));
     builder
 }

@@ -13,7 +13,7 @@ mod taking;
 pub(crate) use h1::{Inlet, Switching};
 pub(crate) use handler::Flight;
 pub use handler::{Access, Handler, Observer};
-pub use settings::{Http2Settings, Limits, Settings};
+pub use settings::{Limits, Settings};
 
 use crate::upstream::shard;
 use connection::Serving;

@@ -17,8 +17,6 @@ pub struct Settings {
     pub tls: Option<TlsAcceptor>,
     /// What clients may send, and how slowly.
     pub limits: Limits,
-    /// The same for HTTP/2.
-    pub http2: Http2Settings,
     /// Who hears of requests that are done.
     pub observer: Option<Arc<dyn Observer>>,
 }
@@ -26,14 +24,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let PoolSettings { workers, max_connections, .. } = PoolSettings::default();
-        Self {
-            workers,
-            max_connections,
-            tls: None,
-            limits: Limits::default(),
-            http2: Http2Settings::default(),
-            observer: None,
-        }
+        Self { workers, max_connections, tls: None, limits: Limits::default(), observer: None }
     }
 }
 
@@ -44,7 +35,6 @@ impl fmt::Debug for Settings {
             .field("max_connections", &self.max_connections)
             .field("tls", &self.tls)
             .field("limits", &self.limits)
-            .field("http2", &self.http2)
             .finish_non_exhaustive()
     }
 }
@@ -84,23 +74,5 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
         }
-    }
-}
-
-/// What a client may do on an HTTP/2 connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Http2Settings {
-    /// Requests at the same time.
-    pub max_streams: u32,
-    /// Streams a client may reset before they were looked at; more end the connection (rapid reset).
-    pub max_resets: usize,
-    /// A client that is silent for so long is asked for a sign of life.
-    pub keep_alive: Duration,
-}
-
-impl Default for Http2Settings {
-    fn default() -> Self {
-        Self { max_streams: 128, max_resets: 20, keep_alive: Duration::from_secs(30) }
     }
 }

@@ -6,7 +6,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -15,48 +15,46 @@ use tokio::time::Instant;
 
 pub(crate) type Sender = http2::SendRequest<RequestBody>;
 
-/// The connections of a server, by worker.
+/// The connections of a server.
+#[derive(Default)]
 pub(super) struct Http2 {
-    senders: [Mutex<Option<Sender>>; SHARDS],
-    turns: [tokio::sync::Mutex<()>; SHARDS],
-    /// Why the last connection was not made, and when that was known.
-    failures: [Mutex<Option<(Instant, ConnectError)>>; SHARDS],
+    workers: [OfWorker; SHARDS],
     /// The server was asked and speaks HTTP/1.1.
     unlikely: AtomicBool,
 }
 
-impl Default for Http2 {
-    fn default() -> Self {
-        Self {
-            senders: std::array::from_fn(|_| Mutex::new(None)),
-            turns: std::array::from_fn(|_| tokio::sync::Mutex::new(())),
-            failures: std::array::from_fn(|_| Mutex::new(None)),
-            unlikely: AtomicBool::new(false),
-        }
-    }
+/// The connection of one worker.
+#[derive(Default)]
+struct OfWorker {
+    sender: Mutex<Option<Sender>>,
+    turn: tokio::sync::Mutex<()>,
+    /// Why the last connection was not made, and when that was known.
+    failure: Mutex<Option<(Instant, ConnectError)>>,
 }
 
 impl Http2 {
+    fn of_worker(&self) -> &OfWorker {
+        &self.workers[shard::current()]
+    }
+
     /// This worker's connection, if it takes requests.
     pub(super) fn ready(&self) -> Option<Sender> {
-        let sender = self.senders[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
-        sender.as_ref().filter(|sender| !sender.is_closed()).cloned()
+        lock(&self.of_worker().sender).as_ref().filter(|sender| !sender.is_closed()).cloned()
     }
 
     /// The right to make this worker's connection.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.turns[shard::current()].lock().await
+        self.of_worker().turn.lock().await
     }
 
     /// Why nobody could connect since then: whoever waited for a turn meanwhile need not try the same again.
     pub(super) fn failed_since(&self, then: Instant) -> Option<ConnectError> {
-        let failure = self.failures[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = lock(&self.of_worker().failure);
         failure.as_ref().filter(|(at, _)| *at >= then).map(|(_, error)| error.clone())
     }
 
     pub(super) fn note_failure(&self, error: &ConnectError) {
-        let mut failure = self.failures[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
-        *failure = Some((Instant::now(), error.clone()));
+        *lock(&self.of_worker().failure) = Some((Instant::now(), error.clone()));
     }
 
     pub(super) fn is_unlikely(&self) -> bool {
@@ -82,8 +80,11 @@ impl Http2 {
             // Whoever waits on it is told; there is nobody else to tell.
             let _ = connection.await;
         });
-        let mut kept = self.senders[shard::current()].lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(sender.clone());
+        *lock(&self.of_worker().sender) = Some(sender.clone());
         Ok(sender)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
