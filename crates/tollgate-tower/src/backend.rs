@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use smallvec::SmallVec;
 use std::{
     any::Any,
+    borrow::Cow,
     fmt,
     future::Future,
     pin::Pin,
@@ -21,8 +22,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use tollgate::{
-    Charge, Enter, Entered, Held, Key, Limit, Numbers, OwnedCharges, Reason, Refused, SetStatus, StoreError,
-    WaitError,
+    Charge, Enter, Entered, Held, Key, Limit, NewLimit, Numbers, OwnedCharges, Reason, Refused, SetStatus,
+    StoreError, WaitError,
 };
 
 /// As many as a request is commonly charged, off the heap.
@@ -108,10 +109,15 @@ impl<S: Enter + 'static> StoreBackend<S> {
         limits: impl Iterator<Item = (&'l str, &'l Limit)> + Clone,
     ) -> Result<Arc<Self>, StoreError> {
         let shortest = limits.clone().filter_map(|(_, limit)| max_hold(limit)).min();
-        let added = limits.map(|(name, limit)| store.add_named(name, limit.clone()));
+        let new = |(name, limit)| NewLimit {
+            name: Cow::Borrowed(name),
+            limit: Cow::Borrowed(limit),
+            max_keys: None,
+        };
+        let added = store.add_all(&limits.map(new).collect::<Vec<_>>());
         Ok(Arc::new(Self {
             store: Arc::clone(store),
-            limits: added.collect::<Result<_, _>>()?,
+            limits: added.map_err(|(_, error)| error)?,
             renew_every: shortest.map(|shortest| (shortest / 3).max(SHORTEST)),
             permits: Mutex::new(PermitTable { permits: Vec::new(), free: Vec::new(), is_renewed: false }),
         }))

@@ -23,6 +23,11 @@ pub(crate) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The same for a mutex that loom does not explore.
+pub(crate) fn hold_plain<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Waits for another thread's few instructions: spins for longer and longer, then yields, since the holder may have been
 /// put to sleep.
 #[derive(Default)]

@@ -14,10 +14,11 @@ use super::{
 use crate::{
     decision::{DecidedBy, Decision, Retry},
     store::WhenFull,
+    sync::hold_plain as hold,
     time::hint,
 };
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
@@ -174,8 +175,4 @@ const fn is_live(place: &Place, now: u64) -> bool {
 /// Never that of an empty place.
 fn fingerprint(print: [u64; 2]) -> u64 {
     print[0].max(1)
-}
-
-fn hold(part: &Mutex<Vec<Place>>) -> MutexGuard<'_, Vec<Place>> {
-    part.lock().unwrap_or_else(PoisonError::into_inner)
 }

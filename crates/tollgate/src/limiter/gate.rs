@@ -119,15 +119,11 @@ impl<C: Clock> Limiter<C> {
             self.charge_locked(&ChargeRequest { cost: cost.into(), up_to: None, mode }, now, None)
         };
         self.queues.serve(self, now);
-        let step = self.parameters.step();
-        let look =
-            || (!step.turns().is_slots()).then(|| self.with_slot(self.clock.now(), |slot| slot.view()));
-        match self.queues.goes_at(Bucket::Only.queue(), cost, now, look).filter(|_| cost > 0) {
+        let (gate, patience): (&dyn Gate, _) = (self, self.parameters.step().patience());
+        let look = || gate.look(&Bucket::Only);
+        match self.queues.passes_in(Bucket::Only.queue(), cost, patience, now, look).filter(|_| cost > 0) {
             None => decide(cost, mode),
-            Some(goes) => {
-                let in_so_long = goes.map(|goes| goes.pass_at(step.patience()).nanos_since(now));
-                decide(cost, Mode::Peek).behind(decide(0, Mode::Peek), in_so_long)
-            }
+            Some(nanos) => decide(cost, Mode::Peek).behind(decide(0, Mode::Peek), nanos),
         }
     }
 }

@@ -52,6 +52,13 @@ pub(crate) struct SlotExtras {
     pub(crate) banned_until: Option<Time>,
 }
 
+impl SlotExtras {
+    /// Nanoseconds that the ban lasts; zero where there is none.
+    pub(crate) fn banned_for(&self, now: Time) -> u64 {
+        self.banned_until.map_or(0, |until| until.nanos_since(now))
+    }
+}
+
 /// Two counters that decide what can be given back, see [`EPOCH`] and [`RETURNED`]. Read and changed under the slot's lock.
 pub(crate) type SlotCounters = [AtomicU64; 2];
 
@@ -365,7 +372,7 @@ impl<'a> LockedSlot<'a> {
 
     /// Nanoseconds that a ban lasts; zero where there is none.
     fn banned_for(&self) -> u64 {
-        self.extras.banned_until.map_or(0, |until| until.nanos_since(self.now))
+        self.extras.banned_for(self.now)
     }
 }
 

@@ -4,8 +4,8 @@
 //! asks for one, and costs less than the log it guards. Chunks double, so that a number finds its chunk by its leading
 //! bit and nothing ever moves.
 
-use crate::step::State;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::{step::State, sync::hold_plain as hold};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 pub(crate) struct Arena {
     chunks: [OnceLock<Box<[Mutex<State>]>>; CHUNKS],
@@ -14,11 +14,6 @@ pub(crate) struct Arena {
 
 const CHUNKS: usize = 26;
 const FIRST_CHUNK: u64 = 64;
-
-/// The mutex, whatever happened to others who held it: loom does not explore these.
-fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 struct Free {
     numbers: Vec<u64>,

@@ -4,11 +4,11 @@ use super::{
     extras::ExtraCount,
     table::{Print, Slot, Table, Tag},
 };
-use crate::{limit::Limit, slot::Parameters, step::State, time::Time};
+use crate::{limit::Limit, slot::Parameters, step::State, sync::hold_plain, time::Time};
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -103,7 +103,7 @@ impl Entry {
     }
 
     pub(super) fn inherited(&self) -> MutexGuard<'_, HashMap<u64, State>> {
-        self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
+        hold_plain(&self.inherited)
     }
 
     /// Forgets what was left for keys that did not come for it, once it is as if never used.

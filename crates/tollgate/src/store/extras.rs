@@ -5,20 +5,22 @@
 //! them has, so that a limit is on its short way again without anybody's doing.
 
 use super::table::Tag;
-use crate::{sync::Ordering, time::Time};
+use crate::{
+    slot::SlotExtras,
+    sync::{Ordering, hold_plain},
+    time::Time,
+};
 use std::{
     collections::HashMap,
     ops::Deref,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize},
     time::Duration,
 };
 
 /// One key's extras.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Extra {
-    /// Units above the capacity, spent before anything else.
-    pub(crate) granted: u32,
-    pub(crate) banned_until: Option<Time>,
+    pub(crate) extras: SlotExtras,
     count: Arc<ExtraCount>,
 }
 
@@ -57,20 +59,15 @@ impl ExtraCount {
 }
 
 impl Extra {
-    /// Nanoseconds that the ban lasts; zero where there is none.
-    pub(crate) fn banned_for(&self, now: Time) -> u64 {
-        self.banned_until.map_or(0, |until| until.nanos_since(now))
-    }
-
     fn is_spent(&self, now: Time) -> bool {
-        self.granted == 0 && self.banned_for(now) == 0
+        self.extras.granted == 0 && self.extras.banned_for(now) == 0
     }
 }
 
 impl Extras {
     /// The extras, rid of what ran out.
     pub(crate) fn lock(&self, now: Time) -> MutexGuard<'_, Held> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = hold_plain(&self.0);
         if held.sweep_at.is_some_and(|at| at <= now) {
             held.sweep(now);
         }
@@ -85,14 +82,14 @@ impl Held {
         holder: Holder,
         count: &Arc<ExtraCount>,
         now: Time,
-        change: impl FnOnce(&mut Extra),
+        change: impl FnOnce(&mut SlotExtras),
     ) {
         let extra = self.by_key.entry(holder).or_insert_with(|| {
             count.0.fetch_add(1, Ordering::Release);
-            Extra { count: Arc::clone(count), ..Extra::default() }
+            Extra { count: Arc::clone(count), extras: SlotExtras::default() }
         });
-        change(extra);
-        let until = extra.banned_until;
+        change(&mut extra.extras);
+        let until = extra.extras.banned_until;
         if extra.is_spent(now) {
             count.0.fetch_sub(1, Ordering::Release);
             self.by_key.remove(&holder);
@@ -114,8 +111,8 @@ impl Held {
             }
             !spent
         });
-        let first =
-            self.by_key.values().filter_map(|extra| extra.banned_until).filter(|until| *until > now).min();
+        let bans = self.by_key.values().filter_map(|extra| extra.extras.banned_until);
+        let first = bans.filter(|until| *until > now).min();
         // A sweep looks at every extra: not more often than a microsecond for each of them.
         let worth = now + Duration::from_micros(self.by_key.len() as u64);
         self.sweep_at = first.map(|first| first.max(worth));

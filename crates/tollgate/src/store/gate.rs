@@ -133,8 +133,7 @@ impl<C: Clock> MemoryStore<C> {
                     (!step.turns().is_slots())
                         .then(|| self.with_slot(part, self.clock.now(), |_, _| false, |slot| slot.view()))
                 };
-                let goes = self.queues.goes_at(part.print.full(), units, now, look)?;
-                Some(goes.map(|goes| goes.pass_at(up_to).nanos_since(now)))
+                self.queues.passes_in(part.print.full(), units, up_to, now, look)
             })
             .collect();
         if goes.iter().all(Option::is_none) {

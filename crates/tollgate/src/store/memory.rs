@@ -16,6 +16,7 @@ use crate::{
     key::Key,
     limit::Limit,
     step::{Moment, concurrency::PermitId},
+    sync::hold_plain,
     time::Time,
     wait::WaitQueues,
 };
@@ -23,7 +24,7 @@ use arc_swap::ArcSwap;
 use std::{
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -341,7 +342,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     pub(super) fn changing(&self) -> MutexGuard<'_, LimitNumbers> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        hold_plain(&self.changing)
     }
 }
 

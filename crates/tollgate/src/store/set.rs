@@ -75,7 +75,14 @@ impl<C: Clock> MemoryStore<C> {
             return Ok(set);
         }
         let (parts, part_of) = self.merge(charges, Step::patience)?;
-        let (statuses, permit) = self.decide_in_order(&parts, now, mode);
+        // Charges that do not wait do not overtake those who do.
+        let (statuses, permit) = match self.decide_behind_queues(&parts, now) {
+            Some(statuses) => (Few::Many(statuses), None),
+            None => {
+                let Decided { statuses, permit, .. } = self.charge_set(&parts, now, mode);
+                (statuses, permit)
+            }
+        };
         let mut set = SetStatus::of(part_of.into_iter().map(|part| statuses[part]).collect());
         set.permit = permit;
         Ok(set)
@@ -111,20 +118,6 @@ impl<C: Clock> MemoryStore<C> {
             }
         }
         Ok((parts, part_of))
-    }
-
-    /// Decides charges that do not wait: they do not overtake those who do.
-    fn decide_in_order(
-        &self,
-        charges: &[BucketCharge<'_>],
-        now: Time,
-        mode: Mode,
-    ) -> (Vec<Status>, Option<PermitId>) {
-        if let Some(statuses) = self.decide_behind_queues(charges, now) {
-            return (statuses, None);
-        }
-        let Decided { statuses, permit, .. } = self.charge_set(charges, now, mode);
-        (statuses.to_vec(), permit)
     }
 
     /// Charges several buckets under the locks of their slots: all of them, or none.

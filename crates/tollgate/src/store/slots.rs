@@ -165,10 +165,7 @@ impl<C: Clock> MemoryStore<C> {
             Some(_) => SlotState::Kept(self.arena.state(second)),
         });
         let extra = held.as_ref().and_then(|held| held.get(&(entry.tag, print.full())));
-        let kept = extra.map_or_else(SlotExtras::default, |extra| SlotExtras {
-            granted: extra.granted,
-            banned_until: extra.banned_until,
-        });
+        let kept = extra.map(|extra| extra.extras).unwrap_or_default();
         let now = entry.never_back(now);
         let parameters = (&entry.parameters, found.narrow.as_ref());
         let mut locked =

@@ -123,8 +123,8 @@ pub(crate) struct SetForecast {
 impl SetForecast {
     pub(crate) fn new(gate: &dyn Gate, order: &Order, now: Time) -> Self {
         let copied = |toll: &Toll| {
-            let is_known = toll.cost > 0 && !gate.turns(&toll.bucket).is_slots();
-            is_known.then(|| Some((toll.bucket.queue(), gate.look(&toll.bucket)?, now))).flatten()
+            let view = (toll.cost > 0).then(|| gate.look(&toll.bucket)).flatten()?;
+            Some((toll.bucket.queue(), view, now))
         };
         Self { buckets: order.tolls().iter().filter_map(copied).collect(), now }
     }

@@ -88,9 +88,11 @@ impl dyn Gate + '_ {
         }
     }
 
-    /// A copy of the bucket as it is now; `None` where there is none any more.
+    /// A copy of the bucket as it is now, to foresee turns on. `None` where it is not known any more, and for slots: nobody knows
+    /// when somebody will leave.
     pub(crate) fn look(&self, bucket: &Bucket) -> Option<View> {
-        self.act(bucket, self.now(), Missing::Skip, |slot| slot.view())
+        let is_foreseeable = !self.turns(bucket).is_slots();
+        is_foreseeable.then(|| self.act(bucket, self.now(), Missing::Skip, |slot| slot.view())).flatten()
     }
 
     /// When the time of the first holder is up who holds slots at that time.

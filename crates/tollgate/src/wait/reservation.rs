@@ -71,14 +71,15 @@ impl<'a, T: WaitAt> Reservation<'a, T> {
         gate.queues().serve(gate, now);
         if let Some(by) = gate.queues().held_up_at(order.queues())
             && let Some(toll) = order.tolls().get(by)
-            && let Some(goes) = {
-                let look =
-                    || (!gate.turns(&toll.bucket).is_slots()).then(|| gate.look(&toll.bucket)).flatten();
-                gate.queues().goes_at(toll.bucket.queue(), toll.units(), now, look)
-            }
+            && let Some(nanos) = gate.queues().passes_in(
+                toll.bucket.queue(),
+                toll.units(),
+                toll.patience(0, up_to),
+                now,
+                || gate.look(&toll.bucket),
+            )
         {
-            let up_to = toll.patience(0, up_to);
-            let retry_after = goes.map(|goes| hint(goes.pass_at(up_to).nanos_since(now)));
+            let retry_after = nanos.map(hint);
             let statuses = gate.peek(&order);
             return Err(
                 Ending::Refused(Refused::new(Reason::NoRoom { retry_after }, &order, by, statuses)).into()

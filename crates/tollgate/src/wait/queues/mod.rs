@@ -32,7 +32,7 @@ mod waiter;
 mod waiters;
 
 use super::{
-    forecast::{Goes, SetForecast, View},
+    forecast::{SetForecast, View},
     gate::{Booked, Gate},
     order::{Bucket, Order, Terms},
     refused::Ending,
@@ -215,21 +215,23 @@ impl WaitQueues {
             .map(|(number, _)| number)
     }
 
-    /// When a charge that comes now could go, behind everybody who waits there: `None` where nobody does, `Some(None)` where
-    /// nobody knows.
-    pub(crate) fn goes_at(
+    /// In how many nanoseconds a charge that comes now would pass, behind everybody who waits there, where it may wait up to so
+    /// long itself: `None` where nobody waits there, `Some(None)` where nobody knows.
+    pub(crate) fn passes_in(
         &self,
         queue: QueueId,
         units: u32,
+        up_to: u64,
         now: Time,
         look: impl FnOnce() -> Option<View>,
-    ) -> Option<Option<Goes>> {
+    ) -> Option<Option<u64>> {
         if !self.any() {
             return None;
         }
         let mut inner = hold(&self.inner);
         let queue = inner.queues.get_mut(&queue).filter(|queue| !queue.is_empty())?;
-        Some(queue.expected_last(units, now, look))
+        let goes = queue.expected_last(units, now, look);
+        Some(goes.map(|goes| goes.pass_at(up_to).nanos_since(now)))
     }
 
     fn with<R>(&self, gate: &dyn Gate, act: impl FnOnce(&mut LockedQueues<'_>) -> R) -> R {

@@ -163,7 +163,7 @@ impl LockedQueues<'_> {
             return;
         }
         let bucket = head.bucket_of(id).cloned();
-        let look = || bucket.filter(|_| !queue.kind.is_slots()).and_then(|bucket| self.gate.look(&bucket));
+        let look = || bucket.and_then(|bucket| self.gate.look(&bucket));
         for (place, (ticket, turn)) in queue.turns(now, look).take(NEAR).enumerate() {
             let by = if place == 0 { at } else { turn.unwrap_or(at + GRACE) };
             let Some(waiter) = waiters.get_mut(&ticket) else { return };

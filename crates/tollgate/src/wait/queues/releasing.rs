@@ -186,9 +186,6 @@ impl LockedQueues<'_> {
         };
         let Some((waiter, toll)) = queue.head().and_then(here) else { return Vec::new() };
         let bucket = &waiter.order.tolls()[toll].bucket;
-        if queue.kind.is_slots() {
-            return Vec::new();
-        }
         let deadline = |ticket| here(ticket).and_then(|(waiter, toll)| waiter.deadline(toll));
         let is_late = |ticket, start| deadline(ticket).is_some_and(|by| start > by);
         let out_of_time = queue.out_of_time(now, || self.gate.look(bucket), is_late);
