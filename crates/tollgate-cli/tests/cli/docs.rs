@@ -8,6 +8,7 @@
 //! | `sql` | SQLite runs it on the tables that `tollgate rules push` made, and the rules are still good |
 //! | `toml` | the crates and features that it names are in this repository |
 //! | `rust` | a crate has the page among its doctests |
+//! | `nginx` | nginx accepts it |
 //! | `text`, and what other products are configured with | nothing: no program of ours reads it |
 //!
 //! `scripts/check-docs` has the links.
@@ -22,7 +23,7 @@ use std::{
 };
 
 /// Languages of other products: what a reader comes from.
-const FOREIGN: [&str; 6] = ["text", "nginx", "lua", "java", "go", "html"];
+const FOREIGN: [&str; 3] = ["text", "lua", "java"];
 
 struct Page {
     /// Below the repository.
@@ -109,7 +110,7 @@ fn run(program: &str, args: &[&str], input: &str) -> Result<(), String> {
 
 #[test]
 fn every_block_names_a_language_that_is_checked() {
-    let checked = ["yaml", "sh", "console", "json", "python", "sql", "toml", "rust"];
+    let checked = ["yaml", "sh", "console", "json", "python", "sql", "toml", "rust", "nginx"];
     for page in pages() {
         for Block { line, language, .. } in &page.blocks {
             let is_known = checked.contains(&&**language) || FOREIGN.contains(&&**language);
@@ -314,6 +315,31 @@ routes:
             true => Ok(()),
             false => Err(String::from_utf8_lossy(&pulled.stderr).into_owned()),
         }
+    }));
+}
+
+/// What a reader comes from is right, too.
+#[test]
+fn nginx_accepts_its_configurations() {
+    let program =
+        ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|program| Path::new(program).exists());
+    let program = std::env::var("NGINX").unwrap_or_else(|_| program.unwrap_or("nginx").to_owned());
+    assert_none(&mistakes(&["nginx"], |_, block| {
+        let folder = Folder::new();
+        let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+        let paths: String = paths.map(|path| format!("{path}_temp_path {path};\n")).concat();
+        // nginx binds what it is told to listen at, also for a check.
+        let socket = format!("unix:{}", folder.path().join("socket").display());
+        let server = block.text.replace("127.0.0.1:8080", &socket);
+        assert!(
+            !server.contains("listen ") || server.contains(&socket),
+            "a server listens at 127.0.0.1:8080"
+        );
+        let file = format!(
+            "pid pid; error_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{paths}{server}\n}}\n"
+        );
+        let file = folder.file("nginx.conf", file);
+        run(&program, &["-t", "-p", folder.path().to_str().unwrap(), "-c", &file], "")
     }));
 }
 
