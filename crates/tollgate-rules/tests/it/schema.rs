@@ -85,6 +85,25 @@ fn the_reference_has_every_key_and_no_other() {
 }
 
 #[test]
+fn the_examples_of_the_reference_are_valid() {
+    let text = fs::read_to_string(repository("docs/reference.md")).unwrap();
+    for section in text.split("\n## ").skip(1) {
+        let (name, rest) = section.split_once('\n').unwrap();
+        let (_, example) = rest.split_once("```yaml\n").unwrap();
+        let (example, _) = example.split_once("```").unwrap();
+        let schema = json!({ "$ref": format!("#/$defs/{name}"), "$defs": SCHEMA["$defs"] });
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let mut example = json(example);
+        // Written as three dots, since nobody should copy one.
+        if name == "user" {
+            example["token"] = Value::from(format!("sha256:{}", "0".repeat(64)));
+        }
+        let errors: Vec<_> = validator.iter_errors(&example).map(|error| error.to_string()).collect();
+        assert_eq!(errors, [""; 0], "{name}: {example}");
+    }
+}
+
+#[test]
 fn good_files_are_good_for_both() {
     let file = json(EXAMPLE);
     let errors: Vec<_> = VALIDATOR.iter_errors(&file).map(|error| format!("{error}")).collect();
