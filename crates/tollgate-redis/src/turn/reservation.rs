@@ -1,4 +1,7 @@
 //! A booked turn: what it took, and how much of that comes back.
+//!
+//! The script returns what a booking consumed as a text that only the script reads. Giving up sends the text back. The epoch in
+//! it tells whether the key's state is still the one that was charged: a reset, a conversion or an expiry ends an epoch.
 
 use super::{permit::Renewal, request::Request};
 use crate::{
