@@ -6,6 +6,7 @@ use crate::{
     asking::{is_outage, nonsense},
     failure::COME_BACK,
     names,
+    question::number,
     store::RedisStore,
 };
 use redis::Value;
@@ -43,12 +44,12 @@ impl RedisStore {
             b"new" => StoreError::TooNew { key: String::from_utf8_lossy(&name).into_owned() },
             _ => nonsense(),
         };
-        match &told {
+        match told {
             Value::Array(values) => stood(values).ok_or_else(|| {
                 gatherer.link().distrust(group);
                 nonsense()
             }),
-            Value::BulkString(bytes) => Err(text(bytes)),
+            Value::BulkString(bytes) => Err(text(&bytes)),
             _ => Err(nonsense()),
         }
     }
@@ -101,12 +102,9 @@ impl Cells for RedisStore {
     }
 }
 
-fn stood(values: &[Value]) -> Option<Stood> {
-    let whole = |value: &Value| match value {
-        Value::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
-    };
-    let [passed, micros, part, now] = values else { return None };
-    let passed = if whole(passed)? == 1 { CellPassed::Yes } else { CellPassed::No };
-    Some(Stood { passed, micros: whole(micros)?, part: whole(part)?, now: whole(now)? })
+fn stood(values: Vec<Value>) -> Option<Stood> {
+    let mut values = values.into_iter();
+    let mut next = || number(values.next()).ok();
+    let passed = if next()? == 1 { CellPassed::Yes } else { CellPassed::No };
+    Some(Stood { passed, micros: next()?, part: next()?, now: next()? })
 }

@@ -22,9 +22,7 @@ use crate::{
     link::{Group, Link, LinkError},
     question::{GiveBackReason, Question, Told, Verb},
     slot::{Asked, Heard},
-    store::whole,
 };
-use redis::Value;
 use std::{
     collections::{HashMap, VecDeque},
     future::Future,
@@ -288,11 +286,9 @@ impl Gatherer {
         if is_needed
             && self.clock.is_none()
             && self.told().is_none()
-            && let Ok(Value::Array(time)) = self.link.plain(group, redis::cmd("TIME")).await
-            && let [seconds, micros] = &time[..]
-            && let (Ok(seconds), Ok(micros)) = (whole(seconds), whole(micros))
+            && let Ok(time) = self.link.time(group).await
         {
-            self.hear(seconds.saturating_mul(1_000_000).saturating_add(micros));
+            self.hear(time);
         }
     }
 

@@ -9,6 +9,7 @@
 //! missing -> {%-}        empty text   -> {%_}          one bucket for all -> {*}
 //! ```
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use std::{cell::RefCell, net::IpAddr, sync::Arc};
 use tollgate::Key;
 
@@ -98,34 +99,12 @@ fn put_value(to: &mut Vec<u8>, value: &[u8]) {
     if value.is_empty() {
         to.extend_from_slice(b"%_");
     }
-    put_escaped(to, value);
+    percent_encode(value, ESCAPED).for_each(|piece| to.extend_from_slice(piece.as_bytes()));
 }
 
-fn put_escaped(to: &mut Vec<u8>, value: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut rest = value;
-    // Most have nothing to escape, and are copied as a whole.
-    while let Some(plain) = rest.iter().position(|byte| ESCAPED[usize::from(*byte)]) {
-        let byte = rest[plain];
-        let digit = |bits: u8| DIGITS[usize::from(bits & 15)];
-        to.extend_from_slice(&rest[..plain]);
-        to.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte)]);
-        rest = &rest[plain + 1..];
-    }
-    to.extend_from_slice(rest);
-}
-
-/// By byte, whether it could be taken for a separator, a brace or a shape, or cannot be read.
-static ESCAPED: [bool; 256] = {
-    let mut escaped = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        escaped[byte] =
-            matches!(byte as u8, b'%' | b'{' | b'}' | b',' | b'#' | b'@' | b'*' | b'~' | ..=b' ' | 0x7f..);
-        byte += 1;
-    }
-    escaped
-};
+/// What could be taken for a separator, a brace or a shape, or cannot be read. Bytes beyond ASCII are escaped too.
+const ESCAPED: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'%').add(b'{').add(b'}').add(b',').add(b'#').add(b'@').add(b'*').add(b'~');
 
 /// The beginning of what was written, and what tells it from all others that begin so.
 fn shorten(name: &mut Vec<u8>, start: usize) {

@@ -328,9 +328,7 @@ impl RedisStore {
     async fn look_up_birth(&self, group: Group, key: &[u8]) -> Result<u64, StoreError> {
         let link = self.shared.gatherer.link();
         let plain = async |command: redis::Cmd| link.plain(group, command).await.map_err(StoreError::from);
-        let Value::Array(time) = plain(redis::cmd("TIME")).await? else { return Err(nonsense()) };
-        let [seconds, micros] = &time[..] else { return Err(nonsense()) };
-        let now = whole(seconds)?.saturating_mul(1_000_000).saturating_add(whole(micros)?);
+        let now = link.time(group).await?;
         let lasting = BIRTHS_LAST.as_secs();
         plain(redis::cmd("SET").arg(key).arg(now).arg("NX").arg("EX").arg(lasting).take()).await?;
         let damaged = || StoreError::Damaged { key: String::from_utf8_lossy(key).into_owned() };
@@ -463,7 +461,7 @@ fn in_force_now() -> u64 {
 /// Waits and bans are not longer than this many microseconds, some 71 years.
 pub(crate) const LONGEST_WAIT: u64 = 1 << 51;
 
-pub(crate) fn whole(value: &Value) -> Result<u64, StoreError> {
+fn whole(value: &Value) -> Result<u64, StoreError> {
     let text = match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
         Value::Int(integer) => return u64::try_from(*integer).map_err(|_| nonsense()),

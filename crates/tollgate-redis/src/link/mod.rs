@@ -29,7 +29,7 @@ pub(crate) use backoff::random;
 use cluster::Cluster;
 pub(crate) use error::LinkError;
 use finder::{Finder, Sentinels};
-use redis::{Cmd, Value};
+use redis::{Cmd, FromRedisValue, Value};
 use request::{Manner, Request, Script};
 use server::Server;
 use std::{sync::Arc, time::Duration};
@@ -161,6 +161,14 @@ impl Link {
     /// Runs a command that is not the script.
     pub(crate) async fn plain(&self, group: Group, command: Cmd) -> Result<Value, LinkError> {
         self.ask(group, &Request::plain(command)).await
+    }
+
+    /// The time of the group's server, in microseconds.
+    pub(crate) async fn time(&self, group: Group) -> Result<u64, LinkError> {
+        let told = self.plain(group, redis::cmd("TIME")).await?;
+        let (seconds, micros) = <(u64, u64)>::from_redis_value(told)
+            .map_err(|_| LinkError::Unanswered { why: "the answer is no time".into() })?;
+        Ok(seconds.saturating_mul(1_000_000).saturating_add(micros))
     }
 
     /// Closes the connection that the group's calls go over, and everything under way on it: for a caller that was given an
