@@ -21,6 +21,10 @@ pub struct SetOrder {
     tolls: Vec<Toll>,
     /// Which toll each of the caller's charges is part of, and what it costs.
     charges: Vec<(usize, u32)>,
+    /// In which queues it stands while it waits, by the numbers of the tolls.
+    pub(super) queued_at: Vec<usize>,
+    /// How often it went from one queue to another.
+    pub(super) moves: u32,
 }
 
 /// Since when an order waits, and for how long it may.
@@ -63,7 +67,7 @@ impl Order {
             (Some(toll), 0, 1) => Self::One(toll),
             (last, ..) => {
                 tolls.extend(last);
-                Self::Set(Box::new(SetOrder { tolls, charges }))
+                Self::Set(Box::new(SetOrder { tolls, charges, queued_at: Vec::new(), moves: 0 }))
             }
         }
     }

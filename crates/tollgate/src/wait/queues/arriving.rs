@@ -4,7 +4,7 @@
 use super::{
     Inner, LockedQueues, QueueId, Queues, SetForecast, WaitOutcome,
     queue::{EXACT_UP_TO, WaitQueue},
-    waiter::{Alarm, QueuedAt, Waiter},
+    waiter::{Alarm, Waiter},
     waiters::Ticket,
 };
 use crate::{
@@ -25,8 +25,8 @@ impl LockedQueues<'_> {
         let mut waiter = Waiter::new(order, terms);
         if let Some((ticket, expected)) = self.try_join(&waiter, now) {
             Self::register(self.count, self.gate, &waiter.order);
-            (waiter.queued_at, waiter.alarm, waiter.expected) =
-                (QueuedAt::One(0), Alarm::Set(Some(expected)), Some(expected));
+            waiter.join(0);
+            (waiter.alarm, waiter.expected) = (Alarm::Set(Some(expected)), Some(expected));
             if expected <= now {
                 self.inner.waiters.insert(ticket, waiter);
                 return self.settle(ticket, now, waker);
@@ -213,7 +213,7 @@ impl LockedQueues<'_> {
     pub(super) fn enqueue(&mut self, ticket: Ticket, toll: usize, now: Time) {
         let Inner { queues, waiters, agenda, .. } = &mut *self.inner;
         let Some(waiter) = waiters.get_mut(&ticket) else { return };
-        waiter.queued_at.add(toll);
+        waiter.join(toll);
         let toll = &waiter.order.tolls()[toll];
         let queue = Self::queue_at(self.gate, queues, &toll.bucket);
         if !queue.is_empty() && queue.kind.is_slots() {

@@ -184,7 +184,7 @@ impl LockedQueues<'_> {
     pub(super) fn sleeps_until(&self, ticket: Ticket, now: Time) -> Option<Time> {
         let waiter = self.inner.waiters.get(&ticket)?;
         let mut until = waiter.ends().map(|(at, _)| at);
-        for toll in waiter.queued_at.tolls() {
+        for toll in waiter.queued_at() {
             let Some(queue) = self.inner.queues.get(&waiter.order.queue(*toll)) else { continue };
             let is_head = queue.head() == Some(ticket);
             // Those in front may not be polled any more; or this is the next one, see `plan`.

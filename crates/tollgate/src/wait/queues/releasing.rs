@@ -33,7 +33,7 @@ impl LockedQueues<'_> {
         let is_head = |toll: &usize| {
             self.inner.queues.get(&waiter.order.queue(*toll)).is_some_and(|it| it.head() == Some(ticket))
         };
-        if is_set && !waiter.queued_at.tolls().iter().all(is_head) {
+        if is_set && !waiter.queued_at().iter().all(is_head) {
             // Whoever leaves the other queue comes here again.
             return;
         }
@@ -49,7 +49,7 @@ impl LockedQueues<'_> {
             Asked::Unknown(error) => self.end(ticket, Ending::Store(error), at),
             Asked::Denied(denied) => {
                 let by = denied.by;
-                let stands_there = waiter.queued_at.tolls().contains(&by);
+                let stands_there = waiter.queued_at().contains(&by);
                 match self.judge(waiter, denied, at) {
                     Err(ending) => self.end(ticket, ending, at),
                     Ok(_) if !stands_there => self.move_to(ticket, by, at),
@@ -113,14 +113,15 @@ impl LockedQueues<'_> {
     pub(super) fn is_full(&self, waiter: &Waiter, toll: usize) -> bool {
         let bucket = &waiter.order.tolls()[toll].bucket;
         let waiting = self.inner.queues.get(&bucket.queue()).map_or(0, WaitQueue::len);
-        !waiter.queued_at.tolls().contains(&toll)
+        !waiter.queued_at().contains(&toll)
             && self.gate.turns(bucket).queue().is_some_and(|most| waiting >= most as usize)
     }
 
     /// From wherever a waiter stands to the queue of another toll.
     pub(super) fn move_to(&mut self, ticket: Ticket, toll: usize, at: Time) {
         let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
-        let moves = waiter.queued_at.moves();
+        let Order::Set(set) = &waiter.order else { return };
+        let moves = set.moves;
         let admitted = Self::admit(self.gate, &mut self.inner.queues, waiter, toll, at);
         let id = waiter.order.queue(toll);
         self.forget_if_empty(id);
@@ -132,7 +133,9 @@ impl LockedQueues<'_> {
                 }
                 if let Some(waiter) = self.inner.waiters.get_mut(&ticket) {
                     waiter.expected = expected;
-                    waiter.queued_at.count_move();
+                    if let Order::Set(set) = &mut waiter.order {
+                        set.moves = MOVES.min(moves + 1);
+                    }
                     // It sleeps for a queue that it has left.
                     waiter.wake_to_set_alarm(&mut self.inner.effects);
                 }
@@ -181,7 +184,7 @@ impl LockedQueues<'_> {
         let Some(queue) = queues.get(&id) else { return Vec::new() };
         let here = |ticket| {
             let waiter: &Waiter = waiters.get(&ticket)?;
-            let toll = waiter.queued_at.tolls().iter().find(|toll| waiter.order.queue(**toll) == id)?;
+            let toll = waiter.queued_at().iter().find(|toll| waiter.order.queue(**toll) == id)?;
             Some((waiter, *toll))
         };
         let Some((waiter, toll)) = queue.head().and_then(here) else { return Vec::new() };
@@ -253,7 +256,7 @@ impl LockedQueues<'_> {
     pub(super) fn leave_queues(&mut self, ticket: Ticket, at: Time, leaving: Departure) {
         let Inner { queues, waiters, agenda, .. } = &mut *self.inner;
         let Some(waiter) = waiters.get_mut(&ticket) else { return };
-        let queued_at = waiter.queued_at.leave();
+        let queued_at = waiter.leave();
         for toll in &*queued_at {
             let id = waiters[&ticket].order.queue(*toll);
             let Some(queue) = queues.get_mut(&id) else { continue };

@@ -11,31 +11,18 @@ use crate::{
         refused::{Ending, Reason, Refused},
     },
 };
-use std::{mem, slice, task::Waker, time::Duration};
+use std::{mem, task::Waker, time::Duration};
 
 pub(super) struct Waiter {
     pub(super) order: Order,
     pub(super) terms: Terms,
-    pub(super) queued_at: QueuedAt,
+    /// Whether it stands in a queue, where it asks for one charge. A set says in which queues.
+    pub(super) is_queued: bool,
     /// When its turn was expected on arrival.
     pub(super) expected: Option<Time>,
     pub(super) alarm: Alarm,
     pub(super) waker: Option<Waker>,
     pub(super) state: WaiterState,
-}
-
-/// In which queues a waiter stands, by the numbers of the tolls. Only a set goes from one queue to another, or stands in
-/// several.
-pub(super) enum QueuedAt {
-    NoQueue,
-    One(usize),
-    Moved(Box<Moved>),
-}
-
-pub(super) struct Moved {
-    tolls: Vec<usize>,
-    /// How often it went from one queue to another.
-    count: u32,
 }
 
 /// Whether a waiter looks at its queue by itself.
@@ -60,7 +47,7 @@ impl Waiter {
         Self {
             order,
             terms,
-            queued_at: QueuedAt::NoQueue,
+            is_queued: false,
             expected: None,
             alarm: Alarm::Set(None),
             waker: None,
@@ -72,6 +59,32 @@ impl Waiter {
         matches!(self.state, WaiterState::Waiting)
     }
 
+    /// In which queues it stands, by the numbers of the tolls.
+    pub(super) fn queued_at(&self) -> &[usize] {
+        match &self.order {
+            Order::Set(set) => &set.queued_at,
+            Order::One(_) if self.is_queued => &[0],
+            Order::One(_) => &[],
+        }
+    }
+
+    /// From now on it stands in the queue of a toll, too.
+    pub(super) fn join(&mut self, toll: usize) {
+        match &mut self.order {
+            Order::One(_) => self.is_queued = true,
+            Order::Set(set) if set.queued_at.contains(&toll) => {}
+            Order::Set(set) => set.queued_at.push(toll),
+        }
+    }
+
+    /// From now on it stands in no queue. In which it stood.
+    pub(super) fn leave(&mut self) -> Few<usize> {
+        match &mut self.order {
+            Order::Set(set) => Few::Many(mem::take(&mut set.queued_at)),
+            Order::One(_) => mem::take(&mut self.is_queued).then_some(0).into_iter().collect(),
+        }
+    }
+
     /// The latest time at which its turn may come at a toll.
     pub(super) fn deadline(&self, toll: usize) -> Option<Time> {
         let own = self.order.tolls().get(toll).and_then(|toll| toll.up_to);
@@ -81,7 +94,7 @@ impl Waiter {
 
     /// When it stops waiting where it stands, and for which toll.
     pub(super) fn ends(&self) -> Option<(Time, usize)> {
-        self.queued_at.tolls().iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
+        self.queued_at().iter().filter_map(|toll| Some((self.deadline(*toll)?, *toll))).min()
     }
 
     /// The bucket of a queue in which it stands.
@@ -104,56 +117,6 @@ impl Waiter {
             Err(at) => Reason::TimedOut { waited: at - self.terms.began },
         };
         Ending::Refused(Refused::new(reason, &self.order, toll, statuses))
-    }
-}
-
-impl QueuedAt {
-    pub(super) fn tolls(&self) -> &[usize] {
-        match self {
-            Self::NoQueue => &[],
-            Self::One(toll) => slice::from_ref(toll),
-            Self::Moved(moved) => &moved.tolls,
-        }
-    }
-
-    pub(super) const fn moves(&self) -> u32 {
-        match self {
-            Self::NoQueue | Self::One(_) => 0,
-            Self::Moved(moved) => moved.count,
-        }
-    }
-
-    /// Adds the queue of a toll.
-    pub(super) fn add(&mut self, toll: usize) {
-        if let Self::NoQueue = self {
-            *self = Self::One(toll);
-        } else if !self.tolls().contains(&toll) {
-            self.moved().tolls.push(toll);
-        }
-    }
-
-    /// Counts a move.
-    pub(super) fn count_move(&mut self) {
-        let moved = self.moved();
-        moved.count = moved.count.saturating_add(1);
-    }
-
-    /// In which queues it stood; it stands in none from now on.
-    pub(super) fn leave(&mut self) -> Few<usize> {
-        match self {
-            Self::Moved(moved) => Few::Many(mem::take(&mut moved.tolls)),
-            _ => mem::replace(self, Self::NoQueue).tolls().iter().copied().collect(),
-        }
-    }
-
-    fn moved(&mut self) -> &mut Moved {
-        if !matches!(self, Self::Moved(_)) {
-            *self = Self::Moved(Box::new(Moved { tolls: self.tolls().to_vec(), count: 0 }));
-        }
-        match self {
-            Self::Moved(moved) => moved,
-            Self::NoQueue | Self::One(_) => unreachable!("it has just been made"),
-        }
     }
 }
 

@@ -102,7 +102,7 @@ mod tests {
     /// Ten thousand waiters cost memory only, so there should be little of it.
     #[test]
     fn a_waiter_is_small() {
-        assert!(size_of::<Option<(u64, Waiter)>>() <= 152);
+        assert!(size_of::<Option<(u64, Waiter)>>() <= 144);
         // With a tokio task around it: two blocks of 128 bytes, and not three.
         assert!(size_of::<Wait<'_, Limiter>>() <= 112 && size_of::<Wait<'_, MemoryStore>>() <= 112);
     }
