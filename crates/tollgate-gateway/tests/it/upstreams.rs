@@ -11,7 +11,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tollgate_gateway::{Upstream, UpstreamError};
@@ -175,7 +175,9 @@ async fn connections_used_after(unasked: &'static [u8]) -> Vec<usize> {
                         client: tollgate_gateway::ClientInfo| {
         if count.fetch_add(1, SeqCst) == 1 {
             handled.store(1, SeqCst);
-            while handled.load(SeqCst) != 2 {
+            // A connection that was idle for less than a millisecond is not read from.
+            let idle_for = Instant::now();
+            while handled.load(SeqCst) != 2 || idle_for.elapsed() < Duration::from_millis(2) {
                 std::thread::yield_now();
             }
         }
