@@ -131,7 +131,7 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
             return self.go(booked, terms, restarts);
         }
         let order = mem::take(&mut self.order);
-        let outcome = gate.queues().arrive(gate, order, terms, waker);
+        let outcome = gate.queues().arrive(gate, order, terms, now, waker);
         self.follow(outcome, restarts)
     }
 

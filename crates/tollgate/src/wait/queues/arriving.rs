@@ -20,8 +20,7 @@ use crate::{
 use std::{collections::hash_map::Entry, task::Waker};
 
 impl LockedQueues<'_> {
-    pub(super) fn arrive(&mut self, order: Order, terms: Terms, waker: Waker) -> WaitOutcome {
-        let now = self.gate.now().max(terms.began);
+    pub(super) fn arrive(&mut self, order: Order, terms: Terms, now: Time, waker: Waker) -> WaitOutcome {
         let mut waiter = Waiter::new(order, terms);
         if let Some((ticket, expected)) = self.try_join(&waiter, now) {
             Self::register(self.count, self.gate, &waiter.order);

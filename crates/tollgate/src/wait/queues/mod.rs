@@ -182,16 +182,24 @@ impl WaitQueues {
     }
 
     /// Decides an order that may wait: at once, or in a queue.
-    pub(super) fn arrive(&self, gate: &dyn Gate, order: Order, terms: Terms, waker: &Waker) -> WaitOutcome {
+    pub(super) fn arrive(
+        &self,
+        gate: &dyn Gate,
+        order: Order,
+        terms: Terms,
+        now: Time,
+        waker: &Waker,
+    ) -> WaitOutcome {
         let waker = waker.clone();
-        self.with(gate, |at| at.arrive(order, terms, waker))
+        self.with(gate, |at| at.arrive(order, terms, now, waker))
     }
 
     /// What has become of a waiter. `waker` is called when something does.
     pub(super) fn poll(&self, gate: &dyn Gate, ticket: Ticket, waker: &Waker) -> WaitOutcome {
-        let mut spare = None;
+        // Read before the lock is taken, so that it is held for less long.
+        let (now, mut spare) = (gate.now(), None);
         loop {
-            if let Some(outcome) = self.with(gate, |at| at.poll(ticket, waker, &mut spare)) {
+            if let Some(outcome) = self.with(gate, |at| at.poll(ticket, now, waker, &mut spare)) {
                 return outcome;
             }
             // Rarely needed, and not made under the lock: that is another's code.

@@ -27,13 +27,14 @@ impl LockedQueues<'_> {
     pub(super) fn poll(
         &mut self,
         ticket: Ticket,
+        now: Time,
         waker: &Waker,
         spare: &mut Option<Waker>,
     ) -> Option<WaitOutcome> {
-        let now = self.gate.now();
         // It is awake: nobody has to wake it.
         let before = self.inner.waiters.get_mut(&ticket).and_then(|waiter| waiter.waker.take());
-        if let Some(outcome) = self.release_as_expected(ticket, now) {
+        let outcome = self.fetch_passed(ticket, now).or_else(|| self.release_as_expected(ticket, now));
+        if let Some(outcome) = outcome {
             self.inner.effects.gone.extend(std::mem::replace(spare, before));
             return Some(outcome);
         }
@@ -43,6 +44,18 @@ impl LockedQueues<'_> {
         match (&outcome, self.inner.waiters.get_mut(&ticket)) {
             (WaitOutcome::Waits(..), Some(waiter)) => waiter.waker = Some(kept?),
             _ => self.inner.effects.gone.extend(kept),
+        }
+        Some(outcome)
+    }
+
+    /// The result of a waiter that was released with one charge while another was served.
+    fn fetch_passed(&mut self, ticket: Ticket, now: Time) -> Option<WaitOutcome> {
+        let waiter = self.inner.waiters.get(&ticket)?;
+        let WaiterState::Passed(passed) = &waiter.state else { return None };
+        let outcome = WaitOutcome::Passed(passed.0, passed.1);
+        self.inner.waiters.discard(&ticket);
+        if !self.is_as_expected(now) {
+            self.serve(now);
         }
         Some(outcome)
     }
@@ -104,6 +117,7 @@ impl LockedQueues<'_> {
             return WaitOutcome::Waits(ticket, None);
         };
         match waiter.state {
+            WaiterState::Passed(passed) => WaitOutcome::Passed(passed.0, passed.1),
             WaiterState::Released(booked) => {
                 if booked.permit.is_some() {
                     Self::unregister(self.count, self.gate, &waiter.order);

@@ -44,7 +44,20 @@ impl LockedQueues<'_> {
         if let Some(toll) = is_set.then(|| self.held_up(ticket, waiter)).flatten() {
             return self.move_to(ticket, toll, at);
         }
-        match self.gate.ask(&waiter.order, Timing::release(at, waiter.terms)) {
+        let timing = Timing::release(at, waiter.terms);
+        if let Order::One(toll) = &waiter.order
+            && let Some((status, due)) = self.gate.release_one(toll, timing)
+        {
+            let waited = due - waiter.terms.began;
+            Self::unregister(self.count, self.gate, &waiter.order);
+            return self.finish(
+                ticket,
+                WaiterState::Passed(Box::new((status, waited))),
+                Departure::Released,
+                at,
+            );
+        }
+        match self.gate.ask(&waiter.order, timing) {
             Asked::Granted(booked) => self.release(ticket, booked, at),
             Asked::Unknown(error) => self.end(ticket, Ending::Store(error), at),
             Asked::Denied(denied) => {
@@ -196,8 +209,7 @@ impl LockedQueues<'_> {
     }
 
     pub(super) fn release(&mut self, ticket: Ticket, booked: Booked, at: Time) {
-        self.leave_queues(ticket, at, Departure::Released);
-        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
         match booked.permit.is_some() {
             true => {
                 let until = self.now + GRACE;
@@ -210,16 +222,23 @@ impl LockedQueues<'_> {
             }
             false => Self::unregister(self.count, self.gate, &waiter.order),
         }
-        waiter.state = WaiterState::Released(Box::new(booked));
-        self.inner.effects.wake.extend(waiter.waker.take());
+        self.finish(ticket, WaiterState::Released(Box::new(booked)), Departure::Released, at);
     }
 
     pub(super) fn end(&mut self, ticket: Ticket, ending: Ending, at: Time) {
-        self.leave_queues(ticket, at, Departure::Unserved);
-        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        let Some(waiter) = self.inner.waiters.get(&ticket) else { return };
         Self::unregister(self.count, self.gate, &waiter.order);
-        waiter.state = WaiterState::Ended(Box::new(ending));
-        self.inner.effects.wake.extend(waiter.waker.take());
+        self.finish(ticket, WaiterState::Ended(Box::new(ending)), Departure::Unserved, at);
+    }
+
+    /// Takes a waiter out of its queues. It is woken, unless its own timer wakes it by now.
+    fn finish(&mut self, ticket: Ticket, state: WaiterState, departure: Departure, at: Time) {
+        self.leave_queues(ticket, at, departure);
+        let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
+        waiter.state = state;
+        if !waiter.alarm.is_set_by(self.now) {
+            self.inner.effects.wake.extend(waiter.waker.take());
+        }
     }
 
     /// Takes slots back that were not fetched, where somebody else waits for them.

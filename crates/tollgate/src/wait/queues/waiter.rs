@@ -36,6 +36,8 @@ pub(super) enum Alarm {
 
 pub(super) enum WaiterState {
     Waiting,
+    /// Released with one charge that holds no slots, after it waited for so long.
+    Passed(Box<(Status, Duration)>),
     Released(Box<Booked>),
     Ended(Box<Ending>),
     /// It did not fetch its slots in time, and has its place but no turn.
