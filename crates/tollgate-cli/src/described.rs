@@ -3,13 +3,18 @@
 //! It is what a listener would have received: the address is the peer's, and what its headers say about others is believed
 //! only where the rules trust it.
 
-use crate::fields::{Fields, shown};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::replay::line;
+use anyhow::{Context, Result, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use tollgate_http::TrustedProxies;
-use tollgate_rules::{Request, decision::Body};
+use tollgate_rules::{
+    Request,
+    decision::Body,
+    json::{JsonError, Node, expected, present},
+};
 
 /// A request, but for its time.
 pub(crate) struct Described {
@@ -21,13 +26,37 @@ pub(crate) struct Described {
     peer: IpAddr,
 }
 
-/// How an object of [`Described::FIELDS`] looks.
-pub(crate) const EXAMPLE: &str = r#"{"method":"GET","path":"/"}"#;
+/// A request that is described in JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = r#"an object such as {"at_us":0,"method":"GET","path":"/"}"#)]
+pub(crate) struct DescribedText {
+    /// When it comes, on a line of a replay.
+    #[serde(default, deserialize_with = "at_us")]
+    pub(crate) at_us: Option<u64>,
+    #[serde(default = "get")]
+    method: String,
+    path: String,
+    #[serde(default, deserialize_with = "headers")]
+    headers: HeaderMap,
+    #[serde(default, deserialize_with = "present")]
+    host: Option<String>,
+    #[serde(default = "loopback", deserialize_with = "address")]
+    ip: IpAddr,
+}
+
+fn at_us<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    line::at_us(from).map(Some)
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+const fn loopback() -> IpAddr {
+    IpAddr::V4(Ipv4Addr::LOCALHOST)
+}
 
 impl Described {
-    /// The fields of one that is described in JSON.
-    pub(crate) const FIELDS: [&str; 5] = ["method", "path", "headers", "host", "ip"];
-
     pub(crate) fn new(
         method: &str,
         target: &str,
@@ -56,23 +85,19 @@ impl Described {
         })
     }
 
-    /// Takes its fields out of an object.
-    pub(crate) fn take(fields: &mut Fields) -> Result<Self> {
-        let method = fields.text("method")?.unwrap_or_else(|| "GET".to_owned());
-        let target =
-            fields.text("path")?.ok_or_else(|| anyhow!("\"path\" is missing; expected one such as \"/\""))?;
-        let headers = fields.take("headers").map_or_else(|| Ok(HeaderMap::new()), |value| headers(&value))?;
-        let host = fields.text("host")?;
-        let peer = match fields.text("ip")? {
-            Some(text) => text.parse().ok().ok_or_else(|| {
-                anyhow!("\"ip\" must be an address such as 10.0.0.1 or 2001:db8::1; read {text:?}")
-            })?,
-            None => Ipv4Addr::LOCALHOST.into(),
-        };
-        Self::new(&method, &target, headers, host.as_deref(), peer)
+    /// A question to the admin listener, which says nothing of a time.
+    pub(crate) fn read(question: &str) -> Result<Self, JsonError> {
+        let node = Node::parse(question.as_bytes())?;
+        node.only(&["method", "path", "headers", "host", "ip"])?;
+        Self::of(node.read()?).map_err(|error| JsonError::custom(format_args!("{error:#}")))
     }
 
-    /// As the object that [`take`](Self::take) reads.
+    /// A request that is described in JSON.
+    pub(crate) fn of(text: DescribedText) -> Result<Self> {
+        Self::new(&text.method, &text.path, text.headers, text.host.as_deref(), text.ip)
+    }
+
+    /// As the object that [`DescribedText`] is read from.
     pub(crate) fn to_json(&self) -> Value {
         let mut headers = serde_json::Map::new();
         for name in self.headers.keys() {
@@ -122,21 +147,28 @@ pub(crate) fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Re
     Ok(())
 }
 
-fn headers(value: &Value) -> Result<HeaderMap> {
-    let wrong = |value: &Value| {
-        let expected = r#"an object of texts or lists of texts, such as {"x-api-key":"k"}"#;
-        anyhow!("\"headers\" must be {expected}; read {}", shown(value))
-    };
+fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<HeaderMap, D::Error> {
+    let wrong = || expected(r#"an object of texts or lists of texts, such as {"x-api-key":"k"}"#);
+    let Node::Object(fields) = Node::deserialize(from)? else { return Err(wrong()) };
     let mut headers = HeaderMap::new();
-    for (name, value) in value.as_object().ok_or_else(|| wrong(value))? {
+    for (name, value) in &fields {
         let values = match value {
-            Value::Array(values) => values.as_slice(),
+            Node::List(values) => values.as_slice(),
             one => std::slice::from_ref(one),
         };
         for value in values {
-            let text = value.as_str().ok_or_else(|| wrong(value))?;
-            add_header(&mut headers, name, text).context("\"headers\"")?;
+            let Node::Text(text) = value else { return Err(wrong()) };
+            add_header(&mut headers, name, text)
+                .map_err(|error| D::Error::custom(format_args!("{error:#}")))?;
         }
     }
     Ok(headers)
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<IpAddr, D::Error> {
+    let address = match Node::deserialize(from)? {
+        Node::Text(text) => text.parse().ok(),
+        _ => None,
+    };
+    address.ok_or_else(|| expected("an address such as 10.0.0.1 or 2001:db8::1"))
 }

@@ -8,7 +8,6 @@ mod demo;
 mod described;
 mod domains;
 mod explain;
-mod fields;
 mod file;
 mod log;
 mod replay;

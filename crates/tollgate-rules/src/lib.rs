@@ -25,6 +25,7 @@
 //! - [`DecisionService`] puts a rule file in force on a store, and decides for every API.
 //! - [`Explanation`] tells a person why.
 //! - [`Mistakes`] lists everything that is wrong with a text at once, each with its path and place.
+//! - [`json::read`] reads JSON that others send, strictly.
 //! - [`json_schema`] and [`reference`](fn@reference) list every key, from the same description that the reader goes by.
 //!
 //! Text is read into a raw form that knows where everything stands, and turned into the domain type once. Nothing is
@@ -40,6 +41,7 @@ mod decode;
 pub mod domains;
 mod explain;
 mod file;
+pub mod json;
 mod keys;
 mod limit;
 mod mistake;

@@ -11,6 +11,7 @@ use percent_encoding::percent_decode;
 use serde::de::DeserializeOwned;
 use std::{future::poll_fn, pin::Pin, str::FromStr, time::Duration};
 use tokio::time;
+use tollgate_rules::json::{self, JsonError};
 
 /// A whole rule file with thousands of rules, and some.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -30,30 +31,9 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Said<T> {
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
         let bytes = read(request.into_body(), LONGEST, SAID_WITHIN).await?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
-            // Serde shows what it read, which may be a token; where it stands is enough.
-            let what = match error.classify() {
-                serde_json::error::Category::Data => shape(&error.to_string()),
-                _ => "it is no JSON".to_owned(),
-            };
-            Problem::asked_wrong(format!(
-                "the body: {what} (line {}, column {})",
-                error.line(),
-                error.column()
-            ))
-        })
-    }
-}
-
-/// What serde says of a shape, but for the value it quotes.
-fn shape(message: &str) -> String {
-    let message = message.split(" at line ").next().unwrap_or_default();
-    match message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: ")) {
-        Some(rest) => match rest.rsplit_once(", expected ") {
-            Some((_, expected)) => format!("expected {expected}"),
-            None => "a value is of the wrong kind".to_owned(),
-        },
-        None => message.to_owned(),
+        // A value that was read may be a token; where it stands is enough.
+        let told = |error: JsonError| Problem::asked_wrong(error.without_value().describe("the body"));
+        json::read(&bytes).map(Self).map_err(told)
     }
 }
 

@@ -13,8 +13,9 @@ use axum::{Extension, Json, extract::State};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 use tollgate::{Decision, Key};
+use tollgate_rules::json::{KeyText, owned_key};
 
 /// More, and longer, than any rule makes.
 const PARTS: usize = 32;
@@ -53,16 +54,16 @@ pub(super) async fn look(State(api): State<Api>, asked: Asked) -> Result<Json<Va
 #[serde(deny_unknown_fields)]
 pub(super) struct Reset {
     limit: String,
-    #[serde(default)]
-    key: KeySaid,
+    #[serde(default, deserialize_with = "owned_key")]
+    key: KeyText<'static>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Grant {
     limit: String,
-    #[serde(default)]
-    key: KeySaid,
+    #[serde(default, deserialize_with = "owned_key")]
+    key: KeyText<'static>,
     units: u32,
 }
 
@@ -70,23 +71,9 @@ pub(super) struct Grant {
 #[serde(deny_unknown_fields)]
 pub(super) struct Ban {
     limit: String,
-    #[serde(default)]
-    key: KeySaid,
+    #[serde(default, deserialize_with = "owned_key")]
+    key: KeyText<'static>,
     seconds: u64,
-}
-
-/// A key as bodies have it: a text, or a list of texts and nulls.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum KeySaid {
-    One(String),
-    Several(Vec<Option<String>>),
-}
-
-impl Default for KeySaid {
-    fn default() -> Self {
-        Self::Several(Vec::new())
-    }
 }
 
 pub(super) async fn reset(
@@ -128,14 +115,10 @@ async fn done(
     api: &Api,
     who: &Who,
     limit: &str,
-    key: KeySaid,
+    key: KeyText<'static>,
     (act, action): (KeyAct, &str),
 ) -> Result<Json<Value>, Problem> {
-    let whose = match key {
-        KeySaid::One(value) => Whose(vec![Some(value)]),
-        KeySaid::Several(values) => Whose(values),
-    }
-    .checked()?;
+    let whose = Whose(key.0.into_iter().map(|value| value.map(Cow::into_owned)).collect()).checked()?;
     let (api, by) = (api.clone(), who.name.clone());
     let (limit, action) = (limit.to_owned(), action.to_owned());
     // A task of its own: whoever hangs up in the middle does not keep it from being written down.

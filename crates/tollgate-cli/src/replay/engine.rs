@@ -2,7 +2,7 @@
 
 use super::{
     answer::Answer,
-    line::{self, Line, Op, Usage},
+    line::{Line, Op, Usage},
     place,
 };
 use anyhow::{Result, bail};
@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 use tollgate::{Charge, Clock, Key, Limit, ManualClock, PermitId, SetStatus, Store, StoreError, Time};
+use tollgate_rules::json::KeyText;
 
 pub(super) struct Engine<S: Store> {
     store: S,
@@ -21,7 +22,7 @@ pub(super) struct Engine<S: Store> {
     limits: Vec<Limit>,
     ids: HashMap<String, Named>,
     /// Whom lines charged, where that is to be forgotten in the end.
-    charged: Option<HashSet<line::Key>>,
+    charged: Option<HashSet<KeyText<'static>>>,
 }
 
 /// What an id names. It stays known for good: to give back what is gone already does no harm.
@@ -81,7 +82,7 @@ impl<S: Store> Engine<S> {
         let buckets = charged.iter().flat_map(|key| handles.iter().map(move |handle| (handle, key)));
         let resets = buckets.map(|(handle, key)| async move {
             let values = key.values();
-            store.reset(handle, key.borrowed(&values)).await
+            store.reset(handle, Key::List(&values)).await
         });
         stream::iter(resets).buffer_unordered(place::ABREAST).try_collect().await
     }
@@ -132,7 +133,7 @@ impl<S: Store> Engine<S> {
             Op::Reset { key } => {
                 let values = key.values();
                 for handle in &self.handles {
-                    self.store.reset(handle, key.borrowed(&values)).await?;
+                    self.store.reset(handle, Key::List(&values)).await?;
                 }
                 Ok(Answer::ok(at_us))
             }
@@ -169,7 +170,7 @@ impl<S: Store> Engine<S> {
     async fn refund(&self, usage: &Usage) -> Result<()> {
         let values = usage.key.values();
         for handle in &self.handles {
-            self.store.refund(handle, usage.key.borrowed(&values), usage.cost).await?;
+            self.store.refund(handle, Key::List(&values), usage.cost).await?;
         }
         Ok(())
     }
@@ -202,7 +203,7 @@ impl<S: Store> Engine<S> {
         usage: &'a Usage,
         values: &'a [Option<&'a str>],
     ) -> impl Iterator<Item = Charge<'a, S::Limit>> {
-        self.handles.iter().map(|handle| Charge::new(handle, usage.key.borrowed(values)).cost(usage.cost))
+        self.handles.iter().map(|handle| Charge::new(handle, Key::List(values)).cost(usage.cost))
     }
 
     fn refuse_used(&self, id: Option<&str>) -> Result<()> {
@@ -254,23 +255,6 @@ impl NamedBy {
         match self {
             Self::Reserve => "cancel",
             Self::Enter => "leave",
-        }
-    }
-}
-
-impl line::Key {
-    /// The values of a list, borrowed; a text needs none.
-    fn values(&self) -> Vec<Option<&str>> {
-        match self {
-            Self::Text(_) => Vec::new(),
-            Self::List(values) => values.iter().map(Option::as_deref).collect(),
-        }
-    }
-
-    fn borrowed<'a>(&'a self, values: &'a [Option<&'a str>]) -> Key<'a> {
-        match self {
-            Self::Text(text) => Key::from(text),
-            Self::List(_) => Key::from(values),
         }
     }
 }

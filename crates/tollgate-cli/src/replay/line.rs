@@ -1,11 +1,11 @@
 //! A line of input, read strictly: every field is known, has a meaning for the operation, and stands there once.
 
 use super::parse_charge;
-use crate::fields::{Fields, quoted, shown, unknown_name};
 use anyhow::{Result, anyhow, bail};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 use tollgate::{Limit, Time};
+use tollgate_rules::json::{self, KeyText, owned_key, present};
 
 /// What a line asks for, and when.
 pub(super) struct Line {
@@ -19,7 +19,7 @@ pub(super) enum Op {
     Reserve { usage: Usage, up_to: Option<Duration>, id: Option<String> },
     Cancel { id: String },
     Refund(Usage),
-    Reset { key: Key },
+    Reset { key: KeyText<'static> },
     SetLimit { limit: Limit, index: Option<usize> },
     Enter { usage: Usage, id: String },
     Leave { id: String },
@@ -28,62 +28,105 @@ pub(super) enum Op {
 /// Whose units, and how many.
 #[derive(Clone)]
 pub(super) struct Usage {
-    pub(super) key: Key,
+    pub(super) key: KeyText<'static>,
     pub(super) cost: u32,
 }
 
-/// Whose bucket.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    Text(String),
-    List(Vec<Option<String>>),
+/// A line as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = r#"an object such as {"at_us":0}"#)]
+struct LineText {
+    #[serde(deserialize_with = "at_us")]
+    at_us: u64,
+    #[serde(default)]
+    op: OpName,
+    #[serde(default, deserialize_with = "owned_key")]
+    key: Option<KeyText<'static>>,
+    #[serde(default, deserialize_with = "present")]
+    cost: Option<u32>,
+    #[serde(default, deserialize_with = "present")]
+    id: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    up_to_us: Option<u64>,
+    #[serde(default, deserialize_with = "present")]
+    limit: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    index: Option<u32>,
 }
 
-/// The operations, and the fields each takes beside `at_us` and `op`.
-const OPS: [(&str, &[&str]); 9] = [
-    ("check", &["key", "cost"]),
-    ("peek", &["key", "cost"]),
-    ("reserve", &["key", "cost", "up_to_us", "id"]),
-    ("cancel", &["id"]),
-    ("refund", &["key", "cost"]),
-    ("reset", &["key"]),
-    ("set_limit", &["limit", "index"]),
-    ("enter", &["key", "cost", "id"]),
-    ("leave", &["id"]),
-];
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OpName {
+    #[default]
+    Check,
+    Peek,
+    Reserve,
+    Cancel,
+    Refund,
+    Reset,
+    SetLimit,
+    Enter,
+    Leave,
+}
 
-const FIELDS: [&str; 8] = ["at_us", "op", "key", "cost", "id", "up_to_us", "limit", "index"];
+impl OpName {
+    /// Its name, and the fields that it takes beside `at_us` and `op`.
+    const fn form(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Check => ("check", &["key", "cost"]),
+            Self::Peek => ("peek", &["key", "cost"]),
+            Self::Reserve => ("reserve", &["key", "cost", "up_to_us", "id"]),
+            Self::Cancel => ("cancel", &["id"]),
+            Self::Refund => ("refund", &["key", "cost"]),
+            Self::Reset => ("reset", &["key"]),
+            Self::SetLimit => ("set_limit", &["limit", "index"]),
+            Self::Enter => ("enter", &["key", "cost", "id"]),
+            Self::Leave => ("leave", &["id"]),
+        }
+    }
+}
 
-/// The last microsecond a store can tell, in the year 2116.
-const LAST_US: u64 = Time::END.as_nanos() / 1_000;
+/// When, in microseconds since 1970, up to the last that a store can tell, in the year 2116.
+pub(crate) fn at_us<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    json::whole(from, "a whole number", 0..=Time::END.as_nanos() / 1_000)
+}
 
 impl Line {
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let mut fields = Fields::parse(text, "{\"at_us\":0}")?;
-        fields.only(FIELDS)?;
-        let op = fields.op()?;
-        let takes = OPS.iter().find(|(name, _)| *name == op).map_or(&[][..], |(_, takes)| takes);
-        let stray = |name: &str| !takes.contains(&name) && !["at_us", "op"].contains(&name);
-        if let Some(name) = fields.names().find(|name| stray(name)) {
-            bail!("{name:?} has no meaning for op {op:?}, which takes {}", quoted(takes));
+        let line: LineText =
+            json::read(text.as_bytes()).map_err(|error| anyhow!(error.describe("the line")))?;
+        let LineText { at_us, op, key, cost, id, up_to_us, limit, index } = line;
+        let given = [
+            ("key", key.is_some()),
+            ("cost", cost.is_some()),
+            ("id", id.is_some()),
+            ("up_to_us", up_to_us.is_some()),
+            ("limit", limit.is_some()),
+            ("index", index.is_some()),
+        ];
+        let (name, takes) = op.form();
+        if let Some((stray, _)) = given.iter().find(|(field, is_given)| *is_given && !takes.contains(field)) {
+            bail!("{stray}: has no meaning for op {name:?}, which takes {}", takes.join(", "));
         }
-
-        let at_us = fields.at_us()?;
-        let op = match op.as_str() {
-            "check" => Op::Check(fields.usage()?),
-            "peek" => Op::Peek(fields.usage()?),
-            "reserve" => Op::Reserve {
-                usage: fields.usage()?,
-                up_to: fields.whole("up_to_us", u64::MAX)?.map(Duration::from_micros),
-                id: fields.text("id")?,
-            },
-            "cancel" => Op::Cancel { id: fields.id("cancel")? },
-            "refund" => Op::Refund(fields.usage()?),
-            "reset" => Op::Reset { key: fields.key()? },
-            "set_limit" => Op::SetLimit { limit: fields.limit()?, index: fields.index()? },
-            "enter" => Op::Enter { usage: fields.usage()?, id: fields.id("enter")? },
-            "leave" => Op::Leave { id: fields.id("leave")? },
-            other => bail!(unknown_name("op", other, OPS.map(|(name, _)| name))),
+        let key = key.unwrap_or_else(|| KeyText::from(""));
+        let named = || {
+            id.clone().ok_or_else(|| anyhow!("id: is missing; op {name:?} needs one, such as \"id\":\"a\""))
+        };
+        let usage = |key| Usage { key, cost: cost.unwrap_or(1) };
+        let op = match op {
+            OpName::Check => Op::Check(usage(key)),
+            OpName::Peek => Op::Peek(usage(key)),
+            OpName::Reserve => {
+                Op::Reserve { usage: usage(key), up_to: up_to_us.map(Duration::from_micros), id }
+            }
+            OpName::Cancel => Op::Cancel { id: named()? },
+            OpName::Refund => Op::Refund(usage(key)),
+            OpName::Reset => Op::Reset { key },
+            OpName::SetLimit => {
+                Op::SetLimit { limit: parse(limit)?, index: index.map(usize::try_from).transpose()? }
+            }
+            OpName::Enter => Op::Enter { usage: usage(key), id: named()? },
+            OpName::Leave => Op::Leave { id: named()? },
         };
         Ok(Self { at_us, op })
     }
@@ -93,63 +136,9 @@ impl Line {
     }
 }
 
-/// What only a replay's lines have.
-impl Fields {
-    /// When, as every line must say.
-    pub(super) fn at_us(&mut self) -> Result<u64> {
-        let at = self.whole("at_us", LAST_US)?;
-        at.ok_or_else(|| anyhow!("\"at_us\" is missing; expected microseconds since 1970, such as 0"))
-    }
-
-    fn op(&mut self) -> Result<String> {
-        let op = self.text("op")?.unwrap_or_else(|| "check".to_owned());
-        if !OPS.iter().any(|(name, _)| *name == op) {
-            bail!(unknown_name("op", &op, OPS.map(|(name, _)| name)));
-        }
-        Ok(op)
-    }
-
-    fn usage(&mut self) -> Result<Usage> {
-        let cost = self.whole("cost", u32::MAX.into())?.unwrap_or(1);
-        // The bound above is the type's own.
-        Ok(Usage { key: self.key()?, cost: u32::try_from(cost)? })
-    }
-
-    fn key(&mut self) -> Result<Key> {
-        let wrong = |value: &Value| {
-            anyhow!("\"key\" must be text, or a list of texts and nulls; read {}", shown(value))
-        };
-        match self.take("key") {
-            None => Ok(Key::Text(String::new())),
-            Some(Value::String(text)) => Ok(Key::Text(text)),
-            Some(Value::Array(values)) => values
-                .into_iter()
-                .map(|value| match value {
-                    Value::String(text) => Ok(Some(text)),
-                    Value::Null => Ok(None),
-                    other => Err(wrong(&other)),
-                })
-                .collect::<Result<_>>()
-                .map(Key::List),
-            Some(other) => Err(wrong(&other)),
-        }
-    }
-
-    fn id(&mut self, op: &str) -> Result<String> {
-        let id = self.text("id")?;
-        id.ok_or_else(|| anyhow!("\"id\" is missing; op {op:?} needs one, such as \"id\":\"a\""))
-    }
-
-    fn limit(&mut self) -> Result<Limit> {
-        let Some(text) = self.text("limit")? else {
-            bail!("\"limit\" is missing; expected one such as \"token_bucket: {{ rate: 10/s, burst: 5 }}\"");
-        };
-        parse_charge(&text)
-            .map_err(|mistakes| anyhow!("\"limit\" is wrong:\n  {}", mistakes.replace('\n', "\n  ")))
-    }
-
-    fn index(&mut self) -> Result<Option<usize>> {
-        let index = self.whole("index", u32::MAX.into())?;
-        Ok(index.map(usize::try_from).transpose()?)
-    }
+fn parse(limit: Option<String>) -> Result<Limit> {
+    let Some(text) = limit else {
+        bail!("limit: is missing; expected one such as \"token_bucket: {{ rate: 10/s, burst: 5 }}\"");
+    };
+    parse_charge(&text).map_err(|mistakes| anyhow!("limit: is wrong:\n  {}", mistakes.replace('\n', "\n  ")))
 }

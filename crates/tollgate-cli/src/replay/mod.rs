@@ -6,7 +6,7 @@
 
 mod answer;
 mod engine;
-mod line;
+pub(crate) mod line;
 mod place;
 mod requests;
 mod told;

@@ -9,8 +9,12 @@ use super::{
     place::{self, Place, is_store_down},
     told::Told,
 };
-use crate::{args::ReplayArgs, described::Described, fields::Fields, file};
-use anyhow::Result;
+use crate::{
+    args::ReplayArgs,
+    described::{Described, DescribedText},
+    file,
+};
+use anyhow::{Result, anyhow};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::{collections::HashSet, path::Path, sync::Arc};
 use tokio::runtime::Builder;
@@ -19,6 +23,7 @@ use tollgate_http::TrustedProxies;
 use tollgate_rules::{
     ChargeId, DecisionService, Found, RuleFile,
     decision::{Api, Outcome, Session, Why},
+    json,
 };
 
 struct Requests<S: Store> {
@@ -32,11 +37,6 @@ struct Requests<S: Store> {
 }
 
 type Bucket = (ChargeId, Vec<Option<String>>);
-
-const FIELDS: [&str; 6] = {
-    let [method, path, headers, host, ip] = Described::FIELDS;
-    ["at_us", method, path, headers, host, ip]
-};
 
 /// Replays the file, or standard input, through the rules.
 pub(super) fn run(rules: &Path, args: &ReplayArgs) -> Result<()> {
@@ -89,10 +89,12 @@ impl<S: Store> Requests<S> {
 
     /// What becomes of the request in a line, as a line.
     async fn answer(&mut self, text: &str) -> Result<String> {
-        let mut fields = Fields::parse(text, r#"{"at_us":0,"path":"/"}"#)?;
-        fields.only(FIELDS)?;
-        let at_us = fields.at_us()?;
-        let described = Described::take(&mut fields)?;
+        let read = json::read::<DescribedText>(text.as_bytes())
+            .map_err(|error| anyhow!(error.describe("the line")))?;
+        let at_us = read
+            .at_us
+            .ok_or_else(|| anyhow!("at_us: is missing; give microseconds since 1970, such as 0"))?;
+        let described = Described::of(read)?;
         self.clock.set(Time::from_micros(at_us));
 
         let session = self.session.clone();

@@ -1,10 +1,7 @@
 //! What the admin listener is told: how the rules, the store and the upstreams are.
 
 use super::holds;
-use crate::{
-    described::{self, Described},
-    fields::Fields,
-};
+use crate::described::Described;
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -145,12 +142,10 @@ impl<S: Store + Tell + 'static> State for Status<S> {
     }
 
     fn explain(&self, question: &str) -> Explaining<'_> {
-        let described = Fields::parse(question, described::EXAMPLE).and_then(|mut fields| {
-            fields.only(Described::FIELDS)?;
-            Described::take(&mut fields)
-        });
+        let described = Described::read(question);
         Box::pin(async move {
-            let described = described.map_err(|error| Unexplained::Question(format!("{error:#}")))?;
+            let described =
+                described.map_err(|error| Unexplained::Question(error.describe("the question")))?;
             let rules = self.rules();
             let told = holds::told(&self.decisions.rules(), &described, &rules).await;
             told.map_err(|error| Unexplained::Store(error.to_string()))

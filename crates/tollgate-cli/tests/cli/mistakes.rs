@@ -52,45 +52,45 @@ fn bad_lines() {
         lines.iter().map(|line| format!("{line}\n  {}", refusal(&[BUCKET], &[line]))).collect();
     assert_snapshot!(told, @r#"
     {"at_us":0,"costs":1}
-      error: line 1: there is no field "costs"; did you mean "cost"?
+      error: line 1: costs: is not a known field; did you mean "cost"?
     {"at_us":0,"colour":1}
-      error: line 1: there is no field "colour"; known are "at_us", "op", "key", "cost", "id", "up_to_us", "limit", "index"
+      error: line 1: colour: is not a known field; known are "at_us", "op", "key", "cost", "id", "up_to_us", "limit", "index"
     {"at_us":0,"op":"chek"}
-      error: line 1: there is no op "chek"; did you mean "check"?
+      error: line 1: op: is not known; did you mean "check"?
     {"at_us":0,"op":7}
-      error: line 1: "op" must be text in quotes; read 7
+      error: line 1: op: must be text; read 7
     {}
-      error: line 1: "at_us" is missing; expected microseconds since 1970, such as 0
+      error: line 1: at_us: is missing
     {"at_us":-1}
-      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read -1
+      error: line 1: at_us: must be a whole number from 0 to 4611686018427387; read -1
     {"at_us":1.5}
-      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read 1.5
+      error: line 1: at_us: must be a whole number from 0 to 4611686018427387; read 1.5
     {"at_us":1e3}
-      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read 1000.0
+      error: line 1: at_us: must be a whole number from 0 to 4611686018427387; read 1000.0
     {"at_us":"0"}
-      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read "0"
+      error: line 1: at_us: must be a whole number from 0 to 4611686018427387; read "0"
     {"at_us":4611686018427388}
-      error: line 1: "at_us" must be a whole number from 0 to 4611686018427387; read 4611686018427388
+      error: line 1: at_us: must be a whole number from 0 to 4611686018427387; read 4611686018427388
     {"at_us":0,"cost":-1}
-      error: line 1: "cost" must be a whole number from 0 to 4294967295; read -1
+      error: line 1: cost: must be a whole number from 0 to 4294967295; read -1
     {"at_us":0,"cost":4294967296}
-      error: line 1: "cost" must be a whole number from 0 to 4294967295; read 4294967296
+      error: line 1: cost: must be a whole number from 0 to 4294967295; read 4294967296
     {"at_us":0,"cost":null}
-      error: line 1: "cost" must be a whole number from 0 to 4294967295; read null
+      error: line 1: cost: must be a whole number from 0 to 4294967295; read null
     {"at_us":0,"key":7}
-      error: line 1: "key" must be text, or a list of texts and nulls; read 7
+      error: line 1: key: must be text, or a list of texts and nulls; left out, it is one bucket for all; read 7
     {"at_us":0,"key":["a",7]}
-      error: line 1: "key" must be text, or a list of texts and nulls; read 7
+      error: line 1: key: must be text, or a list of texts and nulls; left out, it is one bucket for all; read ["a",7]
     {"at_us":0,"at_us":1}
-      error: line 1: "at_us" is given twice
+      error: line 1: at_us: is given twice; leave one of them
     {"at_us":0,"id":"a"}
-      error: line 1: "id" has no meaning for op "check", which takes "key", "cost"
+      error: line 1: id: has no meaning for op "check", which takes key, cost
     {"at_us":0,"op":"reset","cost":1}
-      error: line 1: "cost" has no meaning for op "reset", which takes "key"
+      error: line 1: cost: has no meaning for op "reset", which takes key
     {"at_us":0,"op":"reserve","up_to_us":-1}
-      error: line 1: "up_to_us" must be a whole number from 0 to 18446744073709551615; read -1
+      error: line 1: up_to_us: must be a whole number from 0 to 18446744073709551615; read -1
     {"at_us":0,"op":"cancel"}
-      error: line 1: "id" is missing; op "cancel" needs one, such as "id":"a"
+      error: line 1: id: is missing; op "cancel" needs one, such as "id":"a"
     {"at_us":0,"op":"cancel","id":"nobody"}
       error: line 1: "id" "nobody" is unknown; no reserve named it before
     {"at_us":0,"op":"leave","id":"nobody"}
@@ -98,24 +98,24 @@ fn bad_lines() {
     {"at_us":0,"op":"enter","id":"a"}
       error: line 1: op "enter" needs a concurrency limit, such as --limit 'concurrency: { limit: 20 }'
     {"at_us":0,"op":"set_limit"}
-      error: line 1: "limit" is missing; expected one such as "token_bucket: { rate: 10/s, burst: 5 }"
+      error: line 1: limit: is missing; expected one such as "token_bucket: { rate: 10/s, burst: 5 }"
     {"at_us":0,"op":"set_limit","index":1,"limit":"concurrency: { limit: 1 }"}
       error: line 1: "index" must be below 1, the number of limits; read 1
     {"at_us":0,"op":"set_limit","limit":"token_bucket: { rate: 10, burst: 0 }"}
-      error: line 1: "limit" is wrong:
+      error: line 1: limit: is wrong:
       1:23: token_bucket.rate: a `/` and a time are missing; read "10", expected a rate such as 10/s, 0.5/s or 100/30s
       1:34: token_bucket.burst: must be greater than zero; read "0", expected a whole number such as 100
     {"at_us":0,"op":"set_limit","limit":"bandwidth: { rate: 1MB/s }"}
-      error: line 1: "limit" is wrong:
+      error: line 1: limit: is wrong:
       bandwidth paces the bytes of a body and is not a charge: it has nothing to replay
     [0]
-      error: line 1: must be an object such as {"at_us":0}
+      error: line 1: the line must be an object such as {"at_us":0}; read [0]
     {"at_us":0
-      error: line 1: column 10: is not JSON: EOF while parsing an object; expected an object such as {"at_us":0}
+      error: line 1: the line is not JSON at line 1, column 10: EOF while parsing an object
     {"at_us":0} {"at_us":1}
-      error: line 1: column 13: is not JSON: trailing characters; expected an object such as {"at_us":0}
+      error: line 1: the line is not JSON at line 1, column 13: trailing characters
     at_us 0
-      error: line 1: column 1: is not JSON: expected value; expected an object such as {"at_us":0}
+      error: line 1: the line is not JSON at line 1, column 1: expected value
     "#);
 }
 
@@ -151,7 +151,7 @@ fn a_set_needs_an_index() {
 fn lines_are_counted_with_the_empty_ones() {
     let replayed = replay(&[BUCKET], &["", r#"{"at_us":0}"#, "  ", "x"]);
     assert_snapshot!(replayed.error, @r#"
-    error: line 4: column 1: is not JSON: expected value; expected an object such as {"at_us":0}
+    error: line 4: the line is not JSON at line 1, column 1: expected value
     "#);
     assert_eq!(replayed.answers.len(), 1);
 }

@@ -198,31 +198,31 @@ fn bad_lines_and_bad_arguments() {
     });
     assert_snapshot!(told.concat(), @r#"
     {"at_us":0}
-      error: line 1: "path" is missing; expected one such as "/"
+      error: line 1: path: is missing
     {"path":"/"}
-      error: line 1: "at_us" is missing; expected microseconds since 1970, such as 0
+      error: line 1: at_us: is missing; give microseconds since 1970, such as 0
     {"at_us":0,"path":"orders"}
       error: line 1: path must begin with /; read "orders"
     {"at_us":0,"path":"/","key":"k"}
-      error: line 1: there is no field "key"; known are "at_us", "method", "path", "headers", "host", "ip"
+      error: line 1: key: is not a known field; known are "at_us", "method", "path", "headers", "host", "ip"
     {"at_us":0,"path":"/","header":{}}
-      error: line 1: there is no field "header"; did you mean "headers"?
+      error: line 1: header: is not a known field; did you mean "headers"?
     {"at_us":0,"path":"/","headers":["x"]}
-      error: line 1: "headers" must be an object of texts or lists of texts, such as {"x-api-key":"k"}; read ["x"]
+      error: line 1: headers: must be an object of texts or lists of texts, such as {"x-api-key":"k"}; read ["x"]
     {"at_us":0,"path":"/","headers":{"x":7}}
-      error: line 1: "headers" must be an object of texts or lists of texts, such as {"x-api-key":"k"}; read 7
+      error: line 1: headers: must be an object of texts or lists of texts, such as {"x-api-key":"k"}; read {"x":7}
     {"at_us":0,"path":"/","headers":{"x y":"1"}}
-      error: line 1: "headers": "x y": no header's name: invalid HTTP header name
+      error: line 1: headers: "x y": no header's name: invalid HTTP header name
     {"at_us":0,"path":"/","headers":{"x":"\n"}}
-      error: line 1: "headers": "\n": no header's value: failed to parse header value
+      error: line 1: headers: "\n": no header's value: failed to parse header value
     {"at_us":0,"path":"/","ip":"localhost"}
-      error: line 1: "ip" must be an address such as 10.0.0.1 or 2001:db8::1; read "localhost"
+      error: line 1: ip: must be an address such as 10.0.0.1 or 2001:db8::1; read "localhost"
     {"at_us":0,"path":"/","method":""}
       error: line 1: method must be a word such as GET; read ""
     {"at_us":0,"path":"/","path":"/x"}
-      error: line 1: "path" is given twice
+      error: line 1: path: is given twice; leave one of them
     []
-      error: line 1: must be an object such as {"at_us":0,"path":"/"}
+      error: line 1: the line must be an object such as {"at_us":0,"method":"GET","path":"/"}; read []
     "#);
 
     let both = tollgate(&["replay", "--rules", &rules, "--limit", "concurrency: { limit: 1 }"], "");

@@ -1,11 +1,9 @@
 //! Questions as they are written, read strictly: every field is known, stands there once, and is what it should be.
 
-use super::{
-    mistake::{Mistake, Path},
-    node::Node,
-};
-use smallvec::SmallVec;
-use std::{borrow::Cow, time::Duration};
+use serde::{Deserialize, Deserializer};
+use smallvec::{SmallVec, smallvec};
+use std::{borrow::Cow, num::NonZeroU32, time::Duration};
+use tollgate_rules::json::{JsonError, KeyText, Node, expected, present, whole};
 
 /// Charges in one set.
 pub(super) const MOST_CHARGES: usize = 64;
@@ -55,11 +53,18 @@ pub(super) struct Asked<'a> {
 }
 
 /// One charge.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    expecting = r#"an object such as {"limit":"per-client","key":"alice","cost":1}"#
+)]
 pub(super) struct ChargeText<'a> {
+    #[serde(borrow)]
     pub(super) limit: LimitText<'a>,
+    #[serde(borrow, default)]
     pub(super) key: KeyText<'a>,
     /// Units, whether they are charged or given back.
+    #[serde(default = "one")]
     pub(super) cost: u32,
 }
 
@@ -71,57 +76,110 @@ pub(super) enum LimitText<'a> {
     Defined(String),
 }
 
-/// Whose bucket.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum KeyText<'a> {
-    All,
-    Text(Cow<'a, str>),
-    List(SmallVec<[Option<Cow<'a, str>>; 2]>),
+/// All fields that a question of any form may have.
+#[derive(Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    expecting = r#"an object such as {"limit":"per-client","key":"alice","cost":1}"#
+)]
+struct Fields<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    limit: Option<LimitText<'a>>,
+    #[serde(borrow, default)]
+    key: KeyText<'a>,
+    #[serde(default = "one")]
+    cost: u32,
+    #[serde(default, deserialize_with = "present")]
+    units: Option<NonZeroU32>,
+    #[serde(borrow, default, deserialize_with = "id")]
+    id: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "up_to")]
+    up_to_ms: Option<Duration>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    charges: Option<Vec<ChargeText<'a>>>,
+}
+
+/// What a list of questions or charges cannot stand beside.
+const OF_ONE_CHARGE: [&str; 3] = ["limit", "key", "cost"];
+
+const fn one() -> u32 {
+    1
+}
+
+fn id<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    match Node::deserialize(from)? {
+        Node::Text(id) if (1..=LONGEST_ID).contains(&id.len()) => Ok(Some(id)),
+        _ => Err(expected("text of 1 to 128 bytes that no other question has")),
+    }
+}
+
+fn up_to<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let most = LONGEST_WAIT.as_secs() * 1_000;
+    whole(from, "a whole number of milliseconds", 0..=most).map(|millis| Some(Duration::from_millis(millis)))
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for LimitText<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Node::deserialize(from)? {
+            Node::Text(name) => Ok(Self::Name(name)),
+            definition @ Node::Object(_) => Ok(Self::Defined(definition.to_json())),
+            _ => Err(expected("the name of a limit, or its definition")),
+        }
+    }
 }
 
 impl<'a> Body<'a> {
     /// Reads the body of a question.
-    pub(super) fn parse(text: &'a [u8], form: Form) -> Result<Self, Mistake> {
-        let node = Node::parse(text).map_err(|error| Mistake::not_json(&error))?;
-        let mut fields = Fields::of(node, Path::Root)?;
-        if !form.comes_in_batches() || !fields.has("checks") {
-            let question = Asked::read(fields, form, None)?;
-            return Ok(Self { questions: SmallVec::from_buf([question]), is_batch: false });
-        }
-        let path = Path::Field(&Path::Root, "checks");
-        let checks = fields.list("checks", MOST_CHECKS)?;
-        fields.finish(&["checks"])?;
-        let mut questions = SmallVec::with_capacity(checks.len());
-        for (index, check) in checks.into_iter().enumerate() {
-            let fields = Fields::of(check, Path::Item(&path, index))?;
-            questions.push(Asked::read(fields, form, Some(index))?);
-        }
+    pub(super) fn parse(text: &'a [u8], form: Form) -> Result<Self, JsonError> {
+        let node = Node::parse(text)?;
+        let Some(checks) = node.get("checks").filter(|_| form.comes_in_batches()) else {
+            return Ok(Self { questions: smallvec![Asked::read(&node, form, None)?], is_batch: false });
+        };
+        stands_alone(&node, "checks")?;
+        node.only(&["checks"])?;
+        let checks = checks.list().map_err(|error| error.in_field("checks"))?;
+        within("checks", checks.len(), MOST_CHECKS)?;
+        let read = |(index, check)| {
+            let read = Asked::read(check, form, Some(index));
+            read.map_err(|error| error.in_item(index).in_field("checks"))
+        };
+        let questions = checks.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         Ok(Self { questions, is_batch: true })
     }
 }
 
 impl<'a> Asked<'a> {
-    fn read(mut fields: Fields<'_, 'a>, form: Form, check: Option<usize>) -> Result<Self, Mistake> {
-        let id = if form == Form::Check { fields.id()? } else { None };
-        let up_to = match form {
-            Form::Wait | Form::Permits => fields.up_to()?,
-            _ => None,
-        };
-        if form == Form::Wait && up_to.is_none() {
-            return Err(fields.at("up_to_ms").mistake("is missing; say how long to wait, such as 1000"));
+    fn read(node: &Node<'a>, form: Form, check: Option<usize>) -> Result<Self, JsonError> {
+        let is_set = form.has_sets() && node.get("charges").is_some();
+        if is_set {
+            stands_alone(node, "charges")?;
         }
-        let is_set = form.has_sets() && fields.has("charges");
-        let charges = if is_set {
-            let items = fields.list("charges", MOST_CHARGES)?;
-            let path = fields.at("charges");
-            let items = items.into_iter().enumerate();
-            let read = |(index, item)| ChargeText::read(Fields::of(item, Path::Item(&path, index))?);
-            items.map(read).collect::<Result<_, _>>()?
-        } else {
-            SmallVec::from_buf([ChargeText::take(&mut fields, form, form.known(false, check.is_some()))?])
+        node.only(form.known(check.is_some()))?;
+        let Fields { limit, key, cost, units, id, up_to_ms, charges } = node.read()?;
+        let missing = |field, what| JsonError::new(field, format!("is missing; {what}"));
+        if form == Form::Wait && up_to_ms.is_none() {
+            return Err(missing("up_to_ms", "say how long to wait, such as 1000"));
+        }
+        let charges = match charges {
+            Some(charges) => {
+                within("charges", charges.len(), MOST_CHARGES)?;
+                SmallVec::from_vec(charges)
+            }
+            None => {
+                let limit =
+                    limit.ok_or_else(|| missing("limit", "give the name of a limit, or its definition"))?;
+                let cost = match (form, units) {
+                    (Form::Refund, Some(units)) => units.get(),
+                    (Form::Refund, None) => {
+                        return Err(missing("units", "say how many to give back, such as 1"));
+                    }
+                    (Form::Reset, _) => 0,
+                    _ => cost,
+                };
+                smallvec![ChargeText { limit, key, cost }]
+            }
         };
-        fields.finish(form.known(is_set, check.is_some()))?;
-        Ok(Self { charges, is_set, check, id, up_to })
+        Ok(Self { charges, is_set, check, id, up_to: up_to_ms })
     }
 
     /// These charges, as they stand in a permit's name.
@@ -130,39 +188,37 @@ impl<'a> Asked<'a> {
     }
 
     /// What is wrong with one of its charges, when that turns out later.
-    pub(super) fn mistake(&self, charge: usize, field: &str, message: impl Into<String>) -> Mistake {
-        let checks = Path::Field(&Path::Root, "checks");
-        let root = self.check.map_or(Path::Root, |index| Path::Item(&checks, index));
-        let charges = Path::Field(&root, "charges");
-        let at = if self.is_set { Path::Item(&charges, charge) } else { root };
-        Path::Field(&at, field).mistake(message)
+    pub(super) fn mistake(&self, charge: usize, field: &str, message: impl Into<String>) -> JsonError {
+        let mut error = JsonError::new(field, message);
+        if self.is_set {
+            error = error.in_item(charge).in_field("charges");
+        }
+        match self.check {
+            Some(index) => error.in_item(index).in_field("checks"),
+            None => error,
+        }
     }
 }
 
-impl<'a> ChargeText<'a> {
-    fn read(mut fields: Fields<'_, 'a>) -> Result<Self, Mistake> {
-        const KNOWN: [&str; 3] = ["limit", "key", "cost"];
-        let charge = Self::take(&mut fields, Form::Check, &KNOWN)?;
-        fields.finish(&KNOWN)?;
-        Ok(charge)
+/// Refuses the fields of one charge beside a list.
+fn stands_alone(node: &Node<'_>, list: &str) -> Result<(), JsonError> {
+    match OF_ONE_CHARGE.into_iter().find(|name| node.get(name).is_some()) {
+        Some(name) => {
+            let message = format!("stands beside {list:?}; put it inside, or leave out {list:?}");
+            Err(JsonError::new(name, message))
+        }
+        None => Ok(()),
     }
+}
 
-    fn take(fields: &mut Fields<'_, 'a>, form: Form, known: &[&str]) -> Result<Self, Mistake> {
-        let limit = fields.limit(known)?;
-        let key = fields.key()?;
-        let cost = match form {
-            Form::Refund => match fields.whole("units", 1)? {
-                Some(units) => units,
-                None => {
-                    return Err(fields
-                        .at("units")
-                        .mistake("is missing; say how many to give back, such as 1"));
-                }
-            },
-            Form::Reset => 0,
-            _ => fields.whole("cost", 0)?.unwrap_or(1),
-        };
-        Ok(Self { limit, key, cost })
+/// Refuses a list that is empty or too long.
+fn within(list: &str, many: usize, most: usize) -> Result<(), JsonError> {
+    match many {
+        0 => Err(JsonError::new(list, "is empty; there is nothing to ask")),
+        _ if many > most => {
+            Err(JsonError::new(list, format!("has {many} items; ask for at most {most} at once")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -176,154 +232,15 @@ impl Form {
     }
 
     /// The fields there may be.
-    const fn known(self, is_set: bool, is_item: bool) -> &'static [&'static str] {
-        match (self, is_set) {
-            (Self::Check, false) if is_item => &["limit", "key", "cost", "id", "charges"],
-            (Self::Check, false) => &["limit", "key", "cost", "id", "charges", "checks"],
-            (Self::Check, true) => &["charges", "id"],
-            (Self::Peek, false) if is_item => &["limit", "key", "cost", "charges"],
-            (Self::Peek, false) => &["limit", "key", "cost", "charges", "checks"],
-            (Self::Peek, true) => &["charges"],
-            (Self::Wait | Self::Permits, false) => &["limit", "key", "cost", "up_to_ms", "charges"],
-            (Self::Wait | Self::Permits, true) => &["charges", "up_to_ms"],
-            (Self::Refund, _) => &["limit", "key", "units"],
-            (Self::Reset, _) => &["limit", "key"],
-        }
-    }
-}
-
-/// The fields of one object.
-struct Fields<'p, 'a> {
-    path: Path<'p>,
-    fields: Vec<(Cow<'a, str>, Node<'a>)>,
-    /// What was read so far: it must not be there again.
-    taken: SmallVec<[&'static str; 6]>,
-}
-
-impl<'p, 'a> Fields<'p, 'a> {
-    fn of(node: Node<'a>, path: Path<'p>) -> Result<Self, Mistake> {
-        const EXAMPLE: &str = r#"an object such as {"limit":"per-client","key":"alice","cost":1}"#;
-        match node {
-            Node::Object(fields) => Ok(Self { path, fields, taken: SmallVec::new() }),
-            other if matches!(path, Path::Root) => {
-                Err(path.mistake(format!("the body must be {EXAMPLE}; read {}", other.shown())))
-            }
-            other => Err(path.must(EXAMPLE, &other)),
-        }
-    }
-
-    fn at<'s>(&'s self, name: &'s str) -> Path<'s> {
-        Path::Field(&self.path, name)
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.fields.iter().any(|(field, _)| field == name)
-    }
-
-    fn take(&mut self, name: &'static str) -> Option<Node<'a>> {
-        let index = self.fields.iter().position(|(field, _)| field == name)?;
-        self.taken.push(name);
-        Some(self.fields.swap_remove(index).1)
-    }
-
-    /// Nothing may be left.
-    fn finish(&self, known: &[&str]) -> Result<(), Mistake> {
-        let Some((name, _)) = self.fields.first() else { return Ok(()) };
-        Err(if self.taken.contains(&&**name) {
-            self.at(name).mistake("is given twice; leave one of them")
-        } else {
-            let beside = self.taken.iter().find(|taken| ["charges", "checks"].contains(taken));
-            match beside {
-                Some(list) if ["limit", "key", "cost"].contains(&&**name) => self
-                    .at(name)
-                    .mistake(format!("stands beside {list:?}; put it inside, or leave out {list:?}")),
-                _ => self.path.unknown(name, known),
-            }
-        })
-    }
-
-    fn limit(&mut self, known: &[&str]) -> Result<LimitText<'a>, Mistake> {
-        const WHAT: &str = "the name of a limit, or its definition";
-        match self.take("limit") {
-            Some(Node::Text(name)) => Ok(LimitText::Name(name)),
-            Some(object @ Node::Object(_)) => Ok(LimitText::Defined(object.to_json())),
-            Some(other) => Err(self.at("limit").must(WHAT, &other)),
-            // What stands there instead was perhaps meant to be it.
-            None => Err(match self.fields.iter().find(|(name, _)| !known.contains(&&**name)) {
-                Some((name, _)) => self.path.unknown(name, known),
-                None => self.at("limit").mistake(format!("is missing; give {WHAT}")),
-            }),
-        }
-    }
-
-    fn key(&mut self) -> Result<KeyText<'a>, Mistake> {
-        const WHAT: &str = "text, or a list of texts and nulls; left out, it is one bucket for all";
-        match self.take("key") {
-            None => Ok(KeyText::All),
-            Some(Node::Text(text)) => Ok(KeyText::Text(text)),
-            Some(Node::List(items)) => {
-                let at = self.at("key");
-                let value = |(index, item)| match item {
-                    Node::Text(text) => Ok(Some(text)),
-                    Node::Null => Ok(None),
-                    other => Err(Path::Item(&at, index).must("text or null", &other)),
-                };
-                Ok(KeyText::List(items.into_iter().enumerate().map(value).collect::<Result<_, _>>()?))
-            }
-            Some(other) => Err(self.at("key").must(WHAT, &other)),
-        }
-    }
-
-    fn id(&mut self) -> Result<Option<Cow<'a, str>>, Mistake> {
-        match self.take("id") {
-            None => Ok(None),
-            Some(Node::Text(id)) if (1..=LONGEST_ID).contains(&id.len()) => Ok(Some(id)),
-            Some(other) => {
-                Err(self.at("id").must("text of 1 to 128 bytes that no other question has", &other))
-            }
-        }
-    }
-
-    fn up_to(&mut self) -> Result<Option<Duration>, Mistake> {
-        let most = LONGEST_WAIT.as_millis();
-        match self.take("up_to_ms") {
-            None => Ok(None),
-            Some(Node::Whole(millis)) if u128::from(millis) <= most => {
-                Ok(Some(Duration::from_millis(millis)))
-            }
-            Some(other) => {
-                let what = format!("a whole number of milliseconds from 0 to {most}");
-                Err(self.at("up_to_ms").must(&what, &other))
-            }
-        }
-    }
-
-    fn whole(&mut self, name: &'static str, least: u32) -> Result<Option<u32>, Mistake> {
-        let Some(node) = self.take(name) else { return Ok(None) };
-        let number = match node {
-            Node::Whole(number) => u32::try_from(number).ok().filter(|number| *number >= least),
-            _ => None,
-        };
-        match number {
-            Some(number) => Ok(Some(number)),
-            None => {
-                let what = format!("a whole number from {least} to {}", u32::MAX);
-                Err(self.at(name).must(&what, &node))
-            }
-        }
-    }
-
-    fn list(&mut self, name: &'static str, most: usize) -> Result<Vec<Node<'a>>, Mistake> {
-        match self.take(name) {
-            Some(Node::List(items)) if items.is_empty() => {
-                Err(self.at(name).mistake("is empty; there is nothing to ask"))
-            }
-            Some(Node::List(items)) if items.len() > most => {
-                let many = items.len();
-                Err(self.at(name).mistake(format!("has {many} items; ask for at most {most} at once")))
-            }
-            Some(Node::List(items)) => Ok(items),
-            other => Err(self.at(name).must("a list", &other.unwrap_or(Node::Null))),
+    const fn known(self, is_item: bool) -> &'static [&'static str] {
+        match self {
+            Self::Check if is_item => &["limit", "key", "cost", "id", "charges"],
+            Self::Check => &["limit", "key", "cost", "id", "charges", "checks"],
+            Self::Peek if is_item => &["limit", "key", "cost", "charges"],
+            Self::Peek => &["limit", "key", "cost", "charges", "checks"],
+            Self::Wait | Self::Permits => &["limit", "key", "cost", "up_to_ms", "charges"],
+            Self::Refund => &["limit", "key", "units"],
+            Self::Reset => &["limit", "key"],
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Json,
     answer::Answer,
-    asked::{Asked, Body, Form, KeyText, LimitText},
+    asked::{Asked, Body, Form, LimitText},
     known::{Print, Turn},
     name::put_charge,
     reply::{Problem, Reply},
@@ -39,12 +39,7 @@ impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
             };
             limits.push(found.map_err(|error| unfound(asked, place, &error))?);
         }
-        let values = |key: &'q KeyText<'a>| match key {
-            KeyText::All => SmallVec::new(),
-            KeyText::Text(text) => SmallVec::from_slice(&[Some(&**text)]),
-            KeyText::List(values) => values.iter().map(Option::as_deref).collect(),
-        };
-        let keys = asked.charges.iter().map(|charge| values(&charge.key)).collect();
+        let keys = asked.charges.iter().map(|charge| charge.key.values()).collect();
         Ok(Self { asked, limits, keys })
     }
 
@@ -71,7 +66,7 @@ impl<'q, 'a, S: Store> Prepared<'q, 'a, S> {
             Some(place) => {
                 let message =
                     "is a concurrency limit, whose slots have to be given back; ask POST /v1/permits";
-                Err(self.asked.mistake(place, "limit", message).reply(StatusCode::BAD_REQUEST))
+                Err(Reply::mistake(StatusCode::BAD_REQUEST, &self.asked.mistake(place, "limit", message)))
             }
         }
     }
@@ -82,7 +77,7 @@ fn unfound(asked: &Asked<'_>, place: usize, error: &DecisionError) -> Reply {
     match error {
         DecisionError::UnknownLimit { .. } => {
             let message = format!("{error} (GET /v1/limits lists them)");
-            asked.mistake(place, "limit", message).reply(StatusCode::NOT_FOUND)
+            Reply::mistake(StatusCode::NOT_FOUND, &asked.mistake(place, "limit", message))
         }
         DecisionError::Definition(mistakes) => {
             let told = |it: &Mistake| match it.path() {
@@ -90,13 +85,14 @@ fn unfound(asked: &Asked<'_>, place: usize, error: &DecisionError) -> Reply {
                 path => format!("{path}: {}", it.message()),
             };
             let each: Vec<_> = mistakes.iter().map(told).collect();
-            asked.mistake(place, "limit", each.join("; ")).reply(StatusCode::BAD_REQUEST)
+            Reply::mistake(StatusCode::BAD_REQUEST, &asked.mistake(place, "limit", each.join("; ")))
         }
-        DecisionError::Store(StoreError::Unsupported { setting, problem }) => {
-            asked.mistake(place, "limit", format!("{setting} {problem}")).reply(StatusCode::BAD_REQUEST)
-        }
+        DecisionError::Store(StoreError::Unsupported { setting, problem }) => Reply::mistake(
+            StatusCode::BAD_REQUEST,
+            &asked.mistake(place, "limit", format!("{setting} {problem}")),
+        ),
         DecisionError::Bandwidth => {
-            asked.mistake(place, "limit", error.to_string()).reply(StatusCode::BAD_REQUEST)
+            Reply::mistake(StatusCode::BAD_REQUEST, &asked.mistake(place, "limit", error.to_string()))
         }
         other => unanswered(other),
     }
@@ -117,7 +113,7 @@ impl<S: Enter + 'static> Json<S> {
     pub(super) async fn check(self: &Arc<Self>, body: Bytes, form: Form) -> Reply {
         let parsed = match Body::parse(&body, form) {
             Ok(parsed) => parsed,
-            Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
+            Err(mistake) => return Reply::mistake(StatusCode::BAD_REQUEST, &mistake),
         };
         if parsed.questions.iter().all(|asked| asked.id.is_none()) {
             return self.decide(&parsed, form).await;
@@ -128,7 +124,7 @@ impl<S: Enter + 'static> Json<S> {
         let deciding = tokio::spawn(async move {
             match Body::parse(&body, form) {
                 Ok(parsed) => door.decide(&parsed, form).await,
-                Err(mistake) => mistake.reply(StatusCode::BAD_REQUEST),
+                Err(mistake) => Reply::mistake(StatusCode::BAD_REQUEST, &mistake),
             }
         });
         deciding.await.unwrap_or_else(|_| {
@@ -187,7 +183,7 @@ impl<S: Enter + 'static> Json<S> {
     pub(super) async fn undo(&self, body: &[u8], form: Form) -> Reply {
         let parsed = match Body::parse(body, form) {
             Ok(parsed) => parsed,
-            Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
+            Err(mistake) => return Reply::mistake(StatusCode::BAD_REQUEST, &mistake),
         };
         let session = self.session();
         let prepared = match Prepared::new(&session, &parsed.questions[0]) {

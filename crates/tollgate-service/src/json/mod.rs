@@ -14,7 +14,7 @@
 //! ```
 //!
 //! - `connection.rs` speaks HTTP, `half_close.rs` answers clients that have ended their side, `routes.rs` which path is what;
-//! - `node.rs`, `asked.rs`, `mistake.rs` read a body, and say what is wrong with it and where;
+//! - `asked.rs` reads a body, with [`tollgate_rules::json`], and says what is wrong with it and where;
 //! - `asking.rs`, `permits.rs` ask the decision service; `known.rs` remembers those that have an `id`; `name.rs` is what permits are called;
 //! - `answer.rs`, `reply.rs` write what goes back; `limits.rs`, `openapi.rs` tell what can be asked.
 
@@ -25,16 +25,13 @@ mod connection;
 mod half_close;
 mod known;
 mod limits;
-mod mistake;
 mod name;
-mod node;
 mod openapi;
 mod permits;
 mod reply;
 mod routes;
 mod settings;
 
-pub(crate) use node::Node;
 pub use openapi::openapi;
 pub use settings::JsonSettings;
 

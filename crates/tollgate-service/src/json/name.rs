@@ -8,11 +8,12 @@
 //! before, so that a name with a slip in it names nothing. It is no seal: whoever is let in at the door could make up a name,
 //! as it could ask for anything else.
 
-use super::asked::{ChargeText, KeyText, LimitText};
+use super::asked::{ChargeText, LimitText};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use smallvec::SmallVec;
 use std::{borrow::Cow, num::NonZeroU64};
 use tollgate::{Key, PermitId};
+use tollgate_rules::json::KeyText;
 
 /// Names do not get longer: they are part of an address.
 pub(super) const LONGEST: usize = 4096;
@@ -50,20 +51,12 @@ pub(super) fn put_charge(bytes: &mut Vec<u8>, charge: &ChargeText<'_>) {
         LimitText::Name(name) => text(bytes, 0, name),
         LimitText::Defined(definition) => text(bytes, 1, definition),
     }
-    match &charge.key {
-        KeyText::All => number(bytes, 0),
-        KeyText::Text(key) => {
-            number(bytes, 1);
-            text(bytes, 1, key);
-        }
-        KeyText::List(values) => {
-            number(bytes, values.len() as u64);
-            for value in values {
-                match value {
-                    Some(value) => text(bytes, 1, value),
-                    None => bytes.push(0),
-                }
-            }
+    let KeyText(values) = &charge.key;
+    number(bytes, values.len() as u64);
+    for value in values {
+        match value {
+            Some(value) => text(bytes, 1, value),
+            None => bytes.push(0),
         }
     }
     number(bytes, charge.cost.into());
@@ -151,22 +144,17 @@ impl Reader<'_> {
             1 => LimitText::Defined(self.text()?.into_owned()),
             _ => return None,
         };
-        let key = match self.number()? {
-            0 => KeyText::All,
-            // No more than there are bytes left: who claims more is wrong.
-            values if values <= self.0.len() as u64 => {
-                let mut list = SmallVec::new();
-                for _ in 0..values {
-                    list.push(match self.byte()? {
-                        0 => None,
-                        1 => Some(self.text()?),
-                        _ => return None,
-                    });
-                }
-                KeyText::List(list)
-            }
-            _ => return None,
+        let values = self.number()?;
+        // No more than there are bytes left: who claims more is wrong.
+        if values > self.0.len() as u64 {
+            return None;
+        }
+        let value = |_| match self.byte()? {
+            0 => Some(None),
+            1 => Some(Some(self.text()?)),
+            _ => None,
         };
+        let key = KeyText((0..values).map(value).collect::<Option<_>>()?);
         let cost = u32::try_from(self.number()?).ok()?;
         Some(ChargeText { limit, key, cost })
     }
@@ -187,12 +175,12 @@ mod tests {
 
     #[test]
     fn a_name_tells_all_that_is_needed() {
-        let list = KeyText::List(smallvec![Some("a".into()), None, Some("".into())]);
+        let list = KeyText(smallvec![Some("a".into()), None, Some("".into())]);
         let defined = LimitText::Defined(r#"{"concurrency":{"limit":2}}"#.to_owned());
         let charges = [
-            charge(KeyText::All, 1),
+            charge(KeyText::default(), 1),
             charge(list, u32::MAX),
-            ChargeText { limit: defined, key: KeyText::List(smallvec![Some("x".into())]), cost: 0 },
+            ChargeText { limit: defined, key: KeyText(smallvec![Some("x".into())]), cost: 0 },
         ];
         for permit in [Some(permit()), None] {
             let name = written(permit, &charges).expect("short");
@@ -200,13 +188,13 @@ mod tests {
             assert_eq!(read.permit, permit);
             assert_eq!(read.charges[..], charges);
         }
-        assert_eq!(written(None, &[charge(KeyText::Text("x".repeat(4_000).into()), 1)]), None);
+        assert_eq!(written(None, &[charge(KeyText(smallvec![Some("x".repeat(4_000).into())]), 1)]), None);
     }
 
     /// Any one letter changed, dropped or added, and any two swapped.
     #[test]
     fn a_name_with_a_slip_in_it_names_nothing() {
-        let name = written(Some(permit()), &[charge(KeyText::Text("alice".into()), 1)]).expect("short");
+        let name = written(Some(permit()), &[charge(KeyText::from("alice"), 1)]).expect("short");
         let letters: Vec<char> = name.chars().collect();
         let read = |letters: Vec<char>| PermitName::read(&letters.into_iter().collect::<String>());
         for place in 0..letters.len() {
@@ -233,7 +221,7 @@ mod tests {
     /// The checksum keeps out slips, not people: what is inside may be anything.
     #[test]
     fn a_name_that_somebody_made_up_is_read_or_not_and_no_more() {
-        let text = KeyText::List(smallvec![Some("alice".into()), None]);
+        let text = KeyText(smallvec![Some("alice".into()), None]);
         let name = written(Some(permit()), &[charge(text, 300)]).expect("short");
         let bytes = URL_SAFE_NO_PAD.decode(name).expect("base64");
         let said = &bytes[..bytes.len() - 8];

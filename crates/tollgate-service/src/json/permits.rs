@@ -20,7 +20,7 @@ impl<S: Enter + 'static> Json<S> {
     pub(super) async fn wait(&self, body: &[u8], visit: &Visit<S>) -> Reply {
         let parsed = match Body::parse(body, Form::Wait) {
             Ok(parsed) => parsed,
-            Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
+            Err(mistake) => return Reply::mistake(StatusCode::BAD_REQUEST, &mistake),
         };
         let session = self.session();
         let prepared =
@@ -40,7 +40,7 @@ impl<S: Enter + 'static> Json<S> {
     pub(super) async fn permit(&self, body: &[u8], visit: &Visit<S>) -> Reply {
         let parsed = match Body::parse(body, Form::Permits) {
             Ok(parsed) => parsed,
-            Err(mistake) => return mistake.reply(StatusCode::BAD_REQUEST),
+            Err(mistake) => return Reply::mistake(StatusCode::BAD_REQUEST, &mistake),
         };
         let session = self.session();
         match self.hold(&session, &parsed.questions[0], visit).await {
@@ -52,14 +52,14 @@ impl<S: Enter + 'static> Json<S> {
         let prepared = Prepared::new(session, asked)?;
         let (held, expires_in) = holding(session, &prepared).ok_or_else(|| {
             let message = "is no concurrency limit: there is nothing to hold; ask POST /v1/check";
-            asked.mistake(0, "limit", message).reply(StatusCode::BAD_REQUEST)
+            Reply::mistake(StatusCode::BAD_REQUEST, &asked.mistake(0, "limit", message))
         })?;
         // Found out before anything is held.
         let longest = PermitId::new(NonZeroU64::MAX);
         if name::written(Some(longest), held.iter().copied()).is_none() {
             let message =
                 format!("is too long: a permit's name has room for some {} bytes", name::LONGEST / 2);
-            return Err(asked.mistake(0, "key", message).reply(StatusCode::BAD_REQUEST));
+            return Err(Reply::mistake(StatusCode::BAD_REQUEST, &asked.mistake(0, "key", message)));
         }
         let In { status, waited, permit } = self.enter(session, &prepared, visit).await?;
         let name = name::written(permit, held.iter().copied()).unwrap_or_default();

@@ -6,8 +6,7 @@ use http::{
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use http_body_util::Full;
-use serde_json::Value;
-use std::fmt::Write;
+use tollgate_rules::json::JsonError;
 
 /// An answer on its way.
 #[derive(Clone, Debug)]
@@ -29,6 +28,11 @@ enum Kind {
 impl Reply {
     pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
         Self { status, body: body.into(), kind: Kind::Json, retry_after: None, allow: None }
+    }
+
+    /// What is wrong with a question.
+    pub(super) fn mistake(status: StatusCode, error: &JsonError) -> Self {
+        Problem::new(status, &error.describe("the body")).field(error.path()).reply()
     }
 
     pub(super) fn retry_after(self, seconds: Option<u64>) -> Self {
@@ -112,26 +116,5 @@ impl Problem {
 impl From<tollgate_http::Problem> for Problem {
     fn from(problem: tollgate_http::Problem) -> Self {
         Self { problem, retry_after: None, allow: None }
-    }
-}
-
-/// An object whose members stand in the order they are told in.
-#[derive(Debug, Default)]
-pub(super) struct Members(Vec<(&'static str, Value)>);
-
-impl Members {
-    pub(super) fn push(&mut self, name: &'static str, value: Value) {
-        self.0.push((name, value));
-    }
-
-    pub(super) fn to_json(&self) -> String {
-        let mut out = String::from("{");
-        for (index, (name, value)) in self.0.iter().enumerate() {
-            out.push_str(if index == 0 { "" } else { "," });
-            // Writing to a string cannot fail.
-            let _ = write!(out, r#""{name}":{value}"#);
-        }
-        out.push('}');
-        out
     }
 }

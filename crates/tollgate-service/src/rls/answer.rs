@@ -2,11 +2,12 @@
 
 use super::{
     messages::{
-        Code, DescriptorStatus, Duration, HeaderValue, Kind, ListValue, RateLimit, RateLimitDescriptor,
+        Code, DescriptorStatus, Duration, HeaderValue, Kind, RateLimit, RateLimitDescriptor,
         RateLimitRequest, RateLimitResponse, Struct, Value, WireUnit,
     },
     units,
 };
+use std::collections::BTreeMap;
 use tollgate_rules::{
     decision::{DescriptorCharge, DescriptorDecision, DescriptorLimit},
     domains::{DomainSettings, Measure, Metadata},
@@ -142,58 +143,45 @@ fn metadata(
             merged.merge(metadata);
         }
     }
-    let descriptors = request.descriptors.iter().map(|it| Value::of(Kind::Struct(descriptor(it)))).collect();
-    let mut told = Struct::of([
-        ("domain", Kind::Text(request.domain.clone())),
-        ("descriptors", Kind::List(ListValue { values: descriptors })),
+    let descriptors: Vec<Value> = request.descriptors.iter().map(|it| descriptor(it).into()).collect();
+    let mut fields = BTreeMap::from([
+        ("domain".to_owned(), request.domain.clone().into()),
+        ("descriptors".to_owned(), descriptors.into()),
     ]);
     if request.hits_addend != 0 {
-        told.fields.insert("hitsAddend".to_owned(), Value::of(Kind::Number(request.hits_addend.into())));
+        fields.insert("hitsAddend".to_owned(), f64::from(request.hits_addend).into());
     }
     if !matches!(&merged, Metadata::Struct(fields) if fields.is_empty()) {
-        told.fields.insert("metadata".to_owned(), value(&merged));
+        fields.insert("metadata".to_owned(), value(&merged));
     }
-    told
+    Struct { fields }
 }
 
-fn descriptor(descriptor: &RateLimitDescriptor) -> Struct {
-    let entry =
-        |entry: &super::messages::Entry| Value::of(Kind::Text(format!("{}={}", entry.key, entry.value)));
-    let entries = ListValue { values: descriptor.entries.iter().map(entry).collect() };
-    let mut told = Struct::of([("entries", Kind::List(entries))]);
+fn descriptor(descriptor: &RateLimitDescriptor) -> BTreeMap<String, Value> {
+    let entry = |entry: &super::messages::Entry| Value::from(format!("{}={}", entry.key, entry.value));
+    let entries: Vec<_> = descriptor.entries.iter().map(entry).collect();
+    let mut fields = BTreeMap::from([("entries".to_owned(), entries.into())]);
     if let Some(limit) = &descriptor.limit {
         let unit = WireUnit::try_from(limit.unit).unwrap_or(WireUnit::Unknown).name();
         let text = format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit);
-        told.fields.insert("limit".to_owned(), Value::of(Kind::Text(text)));
+        fields.insert("limit".to_owned(), text.into());
     }
     if let Some(hits) = descriptor.hits_addend {
         // As JSON has numbers: exact up to 2^53.
-        told.fields.insert("hitsAddend".to_owned(), Value::of(Kind::Number(hits as f64)));
+        fields.insert("hitsAddend".to_owned(), (hits as f64).into());
     }
-    told
+    fields
 }
 
 fn value(metadata: &Metadata) -> Value {
-    Value::of(match metadata {
-        Metadata::Null => Kind::Null(0),
-        Metadata::Bool(it) => Kind::Bool(*it),
-        Metadata::Number(it) => Kind::Number(*it),
-        Metadata::Text(it) => Kind::Text(it.clone()),
-        Metadata::List(items) => Kind::List(ListValue { values: items.iter().map(value).collect() }),
-        Metadata::Struct(fields) => Kind::Struct(Struct {
-            fields: fields.iter().map(|(name, it)| (name.clone(), value(it))).collect(),
-        }),
-    })
-}
-
-impl Value {
-    const fn of(kind: Kind) -> Self {
-        Self { kind: Some(kind) }
-    }
-}
-
-impl Struct {
-    fn of<const N: usize>(fields: [(&str, Kind); N]) -> Self {
-        Self { fields: fields.into_iter().map(|(name, kind)| (name.to_owned(), Value::of(kind))).collect() }
+    match metadata {
+        Metadata::Null => Value { kind: Some(Kind::NullValue(0)) },
+        Metadata::Bool(it) => (*it).into(),
+        Metadata::Number(it) => (*it).into(),
+        Metadata::Text(it) => it.clone().into(),
+        Metadata::List(items) => items.iter().map(value).collect::<Vec<_>>().into(),
+        Metadata::Struct(fields) => {
+            fields.iter().map(|(name, it)| (name.clone(), value(it))).collect::<BTreeMap<_, _>>().into()
+        }
     }
 }

@@ -5,18 +5,23 @@
 //! bytes. What is no text becomes text that nothing else becomes: two clients never share a bucket because of it, and nobody
 //! has more than one.
 
+use super::json;
 use prost::{
     DecodeError, Message,
     bytes::{Buf, BufMut},
     encoding::{self, DecodeContext, WireType},
 };
+use serde::Deserialize;
 
 /// One entry of a descriptor.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub struct Entry {
     /// Its key.
+    #[serde(deserialize_with = "json::entry_text")]
     pub key: String,
     /// Its value, which may be empty.
+    #[serde(deserialize_with = "json::entry_text")]
     pub value: String,
 }
 

@@ -3,103 +3,132 @@
 //! Written out, so that building needs neither a compiler of proto files nor what it prints. A test holds them to the files.
 
 pub use super::entry::Entry;
+pub use prost_types::{Duration, Struct, Value, value::Kind};
 
+use super::json;
 use prost::{Enumeration, Message};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
 /// `envoy.service.ratelimit.v3.RateLimitRequest`.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
 pub struct RateLimitRequest {
     /// Whose descriptors.
     #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "json::optional")]
     pub domain: String,
     /// What is asked about, each by itself.
     #[prost(message, repeated, tag = "2")]
+    #[serde(deserialize_with = "json::optional")]
     pub descriptors: Vec<RateLimitDescriptor>,
     /// How many hits; zero is one.
     #[prost(uint32, tag = "3")]
+    #[serde(alias = "hits_addend", deserialize_with = "json::number")]
     pub hits_addend: u32,
 }
 
 /// `envoy.extensions.common.ratelimit.v3.RateLimitDescriptor`.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
 pub struct RateLimitDescriptor {
     /// Its entries, in order.
     #[prost(message, repeated, tag = "1")]
+    #[serde(deserialize_with = "json::optional")]
     pub entries: Vec<Entry>,
     /// A limit that comes with the question.
     #[prost(message, optional, tag = "2")]
     pub limit: Option<RateLimitOverride>,
     /// How many hits of this one; zero only asks.
     #[prost(message, optional, tag = "3")]
+    #[serde(alias = "hits_addend", deserialize_with = "json::number")]
     pub hits_addend: Option<u64>,
     /// Whether the hits are given back.
     #[prost(bool, tag = "4")]
+    #[serde(alias = "is_negative_hits", deserialize_with = "json::optional")]
     pub is_negative_hits: bool,
 }
 
 /// A limit that comes with the question.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Message, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
 pub struct RateLimitOverride {
     /// How many a unit.
     #[prost(uint32, tag = "1")]
+    #[serde(alias = "requests_per_unit", deserialize_with = "json::number")]
     pub requests_per_unit: u32,
     /// The unit, of `envoy.type.v3.RateLimitUnit`.
     #[prost(enumeration = "WireUnit", tag = "2")]
+    #[serde(deserialize_with = "json::unit")]
     pub unit: i32,
 }
 
 /// `envoy.service.ratelimit.v3.RateLimitResponse`.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RateLimitResponse {
     /// What the request is told.
     #[prost(enumeration = "Code", tag = "1")]
+    #[serde(skip_serializing_if = "json::is_default", serialize_with = "json::code")]
     pub overall_code: i32,
     /// How every descriptor stands, in order.
     #[prost(message, repeated, tag = "2")]
+    #[serde(skip_serializing_if = "json::is_default")]
     pub statuses: Vec<DescriptorStatus>,
     /// Headers for the response.
     #[prost(message, repeated, tag = "3")]
+    #[serde(skip_serializing_if = "json::is_default")]
     pub response_headers_to_add: Vec<HeaderValue>,
     /// Headers for the request on its way on.
     #[prost(message, repeated, tag = "4")]
+    #[serde(skip)]
     pub request_headers_to_add: Vec<HeaderValue>,
     /// The body of a refusal.
     #[prost(bytes = "vec", tag = "5")]
+    #[serde(skip)]
     pub raw_body: Vec<u8>,
     /// What is told about it.
     #[prost(message, optional, tag = "6")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::metadata")]
     pub dynamic_metadata: Option<Struct>,
 }
 
 /// How a descriptor stands.
-#[derive(Clone, PartialEq, Eq, Message)]
+#[derive(Clone, PartialEq, Eq, Message, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DescriptorStatus {
     /// What it says.
     #[prost(enumeration = "Code", tag = "1")]
+    #[serde(skip_serializing_if = "json::is_default", serialize_with = "json::code")]
     pub code: i32,
     /// The limit that held.
     #[prost(message, optional, tag = "2")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub current_limit: Option<RateLimit>,
     /// How many are left.
     #[prost(uint32, tag = "3")]
+    #[serde(skip_serializing_if = "json::is_default")]
     pub limit_remaining: u32,
     /// Until there are all of them again.
     #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::seconds")]
     pub duration_until_reset: Option<Duration>,
 }
 
 /// A limit.
-#[derive(Clone, PartialEq, Eq, Message)]
+#[derive(Clone, PartialEq, Eq, Message, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RateLimit {
     /// How many a unit.
     #[prost(uint32, tag = "1")]
+    #[serde(skip_serializing_if = "json::is_default")]
     pub requests_per_unit: u32,
     /// The unit.
     #[prost(enumeration = "WireUnit", tag = "2")]
+    #[serde(skip_serializing_if = "json::is_default", serialize_with = "json::unit_name")]
     pub unit: i32,
     /// What it is called.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "json::is_default")]
     pub name: String,
 }
 
@@ -184,7 +213,8 @@ impl WireUnit {
 }
 
 /// `envoy.config.core.v3.HeaderValue`.
-#[derive(Clone, PartialEq, Eq, Message)]
+#[derive(Clone, PartialEq, Eq, Message, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HeaderValue {
     /// Its name.
     #[prost(string, tag = "1")]
@@ -194,65 +224,8 @@ pub struct HeaderValue {
     pub value: String,
     /// Its value, where that is no text.
     #[prost(bytes = "vec", tag = "3")]
+    #[serde(skip)]
     pub raw_value: Vec<u8>,
-}
-
-/// `google.protobuf.Duration`.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub struct Duration {
-    /// Whole seconds.
-    #[prost(int64, tag = "1")]
-    pub seconds: i64,
-    /// And nanoseconds.
-    #[prost(int32, tag = "2")]
-    pub nanos: i32,
-}
-
-/// `google.protobuf.Struct`.
-#[derive(Clone, PartialEq, Message)]
-pub struct Struct {
-    /// Its fields.
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub fields: BTreeMap<String, Value>,
-}
-
-/// `google.protobuf.Value`.
-#[derive(Clone, PartialEq, Message)]
-pub struct Value {
-    /// What it is.
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6")]
-    pub kind: Option<Kind>,
-}
-
-/// What a value is.
-#[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Kind {
-    /// Nothing.
-    #[prost(int32, tag = "1")]
-    Null(i32),
-    /// A number.
-    #[prost(double, tag = "2")]
-    Number(f64),
-    /// Text.
-    #[prost(string, tag = "3")]
-    Text(String),
-    /// `true` or `false`.
-    #[prost(bool, tag = "4")]
-    Bool(bool),
-    /// Several, by name.
-    #[prost(message, tag = "5")]
-    Struct(Struct),
-    /// Several.
-    #[prost(message, tag = "6")]
-    List(ListValue),
-}
-
-/// `google.protobuf.ListValue`.
-#[derive(Clone, PartialEq, Message)]
-pub struct ListValue {
-    /// Its items.
-    #[prost(message, repeated, tag = "1")]
-    pub values: Vec<Value>,
 }
 
 /// `grpc.health.v1.HealthCheckRequest`.
@@ -339,7 +312,7 @@ pub(super) struct ServiceList {
     pub(super) services: Vec<Named>,
 }
 
-/// Something with a name as its first field: a service, a message, a method, an enum.
+/// A service, by its name.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Named {
     #[prost(string, tag = "1")]
@@ -353,41 +326,4 @@ pub(super) struct ReflectionError {
     pub(super) code: i32,
     #[prost(string, tag = "2")]
     pub(super) message: String,
-}
-
-/// `google.protobuf.FileDescriptorProto`, as far as files are looked up by it.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct FileHead {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(string, tag = "2")]
-    pub(super) package: String,
-    #[prost(string, repeated, tag = "3")]
-    pub(super) dependencies: Vec<String>,
-    #[prost(message, repeated, tag = "4")]
-    pub(super) messages: Vec<MessageHead>,
-    #[prost(message, repeated, tag = "5")]
-    pub(super) enums: Vec<Named>,
-    #[prost(message, repeated, tag = "6")]
-    pub(super) services: Vec<ServiceHead>,
-}
-
-/// `google.protobuf.DescriptorProto`, as far as symbols are looked up by it.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct MessageHead {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) messages: Vec<MessageHead>,
-    #[prost(message, repeated, tag = "4")]
-    pub(super) enums: Vec<Named>,
-}
-
-/// `google.protobuf.ServiceDescriptorProto`, likewise.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct ServiceHead {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) methods: Vec<Named>,
 }

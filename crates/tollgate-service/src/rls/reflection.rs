@@ -1,10 +1,11 @@
 //! Reflection: what there is to call, for tools that have no proto files. Both versions are the same on the wire.
 
 use super::messages::{
-    FileDescriptors, FileHead, MessageHead, Named, Reflected, ReflectionError, ReflectionRequest,
-    ReflectionResponse, ServiceList, Wanted,
+    FileDescriptors, Named, Reflected, ReflectionError, ReflectionRequest, ReflectionResponse, ServiceList,
+    Wanted,
 };
 use prost::Message;
+use prost_types::{DescriptorProto, FileDescriptorProto};
 use std::{
     collections::{BTreeSet, HashMap},
     sync::LazyLock,
@@ -20,7 +21,7 @@ static FILES: LazyLock<Files> = LazyLock::new(|| Files::read(COMPILED));
 
 #[derive(Default)]
 struct Files {
-    files: Vec<(FileHead, Vec<u8>)>,
+    files: Vec<(FileDescriptorProto, Vec<u8>)>,
     by_name: HashMap<String, usize>,
     by_symbol: HashMap<String, usize>,
     services: Vec<Named>,
@@ -32,26 +33,26 @@ impl Files {
         // The same shape: files, each encoded, under 1.
         let Ok(set) = FileDescriptors::decode(compiled) else { return read };
         for bytes in set.files {
-            let Ok(head) = FileHead::decode(&*bytes) else { continue };
+            let Ok(head) = FileDescriptorProto::decode(&*bytes) else { continue };
             read.add(head, bytes);
         }
         read
     }
 
-    fn add(&mut self, head: FileHead, bytes: Vec<u8>) {
+    fn add(&mut self, head: FileDescriptorProto, bytes: Vec<u8>) {
         let place = self.files.len();
-        let package = head.package.clone();
+        let package = head.package();
         let mut symbols = Vec::new();
-        head.messages.iter().for_each(|message| message.symbols(&package, &mut symbols));
-        symbols.extend(head.enums.iter().map(|it| format!("{package}.{}", it.name)));
-        for service in &head.services {
-            let name = format!("{package}.{}", service.name);
-            symbols.extend(service.methods.iter().map(|method| format!("{name}.{}", method.name)));
+        head.message_type.iter().for_each(|message| add_symbols(message, package, &mut symbols));
+        symbols.extend(head.enum_type.iter().map(|it| format!("{package}.{}", it.name())));
+        for service in &head.service {
+            let name = format!("{package}.{}", service.name());
+            symbols.extend(service.method.iter().map(|method| format!("{name}.{}", method.name())));
             self.services.push(Named { name: name.clone() });
             symbols.push(name);
         }
         self.by_symbol.extend(symbols.into_iter().map(|symbol| (symbol, place)));
-        self.by_name.insert(head.name.clone(), place);
+        self.by_name.insert(head.name().to_owned(), place);
         self.files.push((head, bytes));
     }
 
@@ -63,21 +64,19 @@ impl Files {
             if taken.insert(place) {
                 let (head, bytes) = &self.files[place];
                 files.push(bytes.clone());
-                wanted.extend(head.dependencies.iter().filter_map(|name| self.by_name.get(name)));
+                wanted.extend(head.dependency.iter().filter_map(|name| self.by_name.get(name)));
             }
         }
         files
     }
 }
 
-impl MessageHead {
-    // Nesting is what our own files have.
-    fn symbols(&self, within: &str, symbols: &mut Vec<String>) {
-        let name = format!("{within}.{}", self.name);
-        self.messages.iter().for_each(|message| message.symbols(&name, symbols));
-        symbols.extend(self.enums.iter().map(|it| format!("{name}.{}", it.name)));
-        symbols.push(name);
-    }
+// Nesting is what our own files have.
+fn add_symbols(message: &DescriptorProto, within: &str, symbols: &mut Vec<String>) {
+    let name = format!("{within}.{}", message.name());
+    message.nested_type.iter().for_each(|message| add_symbols(message, &name, symbols));
+    symbols.extend(message.enum_type.iter().map(|it| format!("{name}.{}", it.name())));
+    symbols.push(name);
 }
 
 /// What is told to one question.

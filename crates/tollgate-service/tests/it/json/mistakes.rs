@@ -4,10 +4,10 @@ use super::stage::memory;
 
 /// Path, body, status, what is said.
 const MISTAKES: &[(&str, &str, u16, &str)] = &[
-    ("check", "", 400, "line 1, column 0: the body is not JSON: EOF while parsing a value"),
-    ("check", "{", 400, "line 1, column 1: the body is not JSON: EOF while parsing an object"),
-    ("check", "{\n  limit: 1}", 400, "line 2, column 3: the body is not JSON: key must be a string"),
-    ("check", "{} {}", 400, "line 1, column 4: the body is not JSON: trailing characters"),
+    ("check", "", 400, "the body is not JSON at line 1, column 0: EOF while parsing a value"),
+    ("check", "{", 400, "the body is not JSON at line 1, column 1: EOF while parsing an object"),
+    ("check", "{\n  limit: 1}", 400, "the body is not JSON at line 2, column 3: key must be a string"),
+    ("check", "{} {}", 400, "the body is not JSON at line 1, column 4: trailing characters"),
     (
         "check",
         "[]",
@@ -74,7 +74,24 @@ const MISTAKES: &[(&str, &str, u16, &str)] = &[
         400,
         "key: must be text, or a list of texts and nulls; left out, it is one bucket for all; read null",
     ),
-    ("check", r#"{"limit":"login","key":["a",7]}"#, 400, "key[1]: must be text or null; read 7"),
+    (
+        "check",
+        r#"{"limit":"login","key":["a",7]}"#,
+        400,
+        "key: must be text, or a list of texts and nulls; left out, it is one bucket for all; read [\"a\",7]",
+    ),
+    (
+        "check",
+        r#"{"charges":[["login","a",1]]}"#,
+        400,
+        "charges[0]: must be an object such as {\"limit\":\"per-client\",\"key\":\"alice\",\"cost\":1}; read [\"login\",\"a\",1]",
+    ),
+    (
+        "check",
+        r#"{"limit":{"concurrency":{"limit":1,"limit":2}}}"#,
+        400,
+        "limit.concurrency.limit: is given twice; leave one of them",
+    ),
     (
         "check",
         r#"{"limit":"login","id":""}"#,

@@ -272,9 +272,9 @@ async fn metadata_tells_what_was_asked_and_what_the_files_say() {
     let told = told.dynamic_metadata.expect("metadata");
     let text = format!("{told:?}");
     assert!(text.contains("told=x") && text.contains("told too=y"), "{text}");
-    let Some(Kind::Struct(metadata)) = told.fields["metadata"].kind.clone() else { panic!("{told:?}") };
-    let Some(Kind::Struct(team)) = metadata.fields["team"].kind.clone() else { panic!("{metadata:?}") };
-    assert_eq!(team.fields["name"].kind, Some(Kind::Text("a".into())), "the first stays");
+    let Some(Kind::StructValue(metadata)) = told.fields["metadata"].kind.clone() else { panic!("{told:?}") };
+    let Some(Kind::StructValue(team)) = metadata.fields["team"].kind.clone() else { panic!("{metadata:?}") };
+    assert_eq!(team.fields["name"].kind, Some(Kind::StringValue("a".into())), "the first stays");
     assert!(team.fields.contains_key("more") && team.fields.contains_key("level"), "{team:?}");
 }
 

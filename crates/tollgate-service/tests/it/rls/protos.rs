@@ -73,7 +73,7 @@ fn a_request_has_the_numbers_of_the_files() {
 
 #[test]
 fn a_response_has_the_numbers_of_the_files() {
-    let number = WireValue { kind: Some(Kind::Number(1.5)) };
+    let number = WireValue { kind: Some(Kind::NumberValue(1.5)) };
     let response = RateLimitResponse {
         overall_code: 2,
         statuses: vec![DescriptorStatus {

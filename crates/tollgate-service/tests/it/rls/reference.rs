@@ -263,7 +263,7 @@ const SERVICES: &str = "
 
 fn fields(of: &Struct, name: &str) -> Option<Struct> {
     match of.fields.get(name)?.kind.clone()? {
-        Kind::Struct(fields) => Some(fields),
+        Kind::StructValue(fields) => Some(fields),
         other => panic!("{name} is {other:?}"),
     }
 }
@@ -272,7 +272,7 @@ fn fields(of: &Struct, name: &str) -> Option<Struct> {
 fn routed_to(told: &RateLimitResponse) -> Option<String> {
     let metadata = fields(told.dynamic_metadata.as_ref().expect("metadata"), "metadata")?;
     match fields(&metadata, "service_with_quota")?.fields["name"].kind.clone() {
-        Some(Kind::Text(name)) => Some(name),
+        Some(Kind::StringValue(name)) => Some(name),
         other => panic!("{other:?}"),
     }
 }
@@ -330,7 +330,7 @@ async fn metadata_has_the_hits_of_a_request_that_names_some() {
         told.fields.get("hitsAddend").and_then(|it| it.kind.clone())
     };
     assert_eq!(hits_of(0).await, None);
-    assert_eq!(hits_of(3).await, Some(Kind::Number(3.0)));
+    assert_eq!(hits_of(3).await, Some(Kind::NumberValue(3.0)));
 }
 
 #[tokio::test]
