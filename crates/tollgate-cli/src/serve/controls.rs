@@ -12,7 +12,6 @@ use tollgate_rules::{Program, RuleFile, decision::KeyControl, nearest};
 /// The program, as the admin API has it.
 pub(super) struct Controls<S: Enter> {
     pub(super) pipeline: Arc<RulePipeline<S>>,
-    pub(super) keeper: Arc<dyn Keeper>,
     pub(super) node: Node,
     pub(super) addresses: Vec<(&'static str, SocketAddr)>,
     pub(super) connections: Arc<Gauges>,
@@ -66,7 +65,7 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     }
 
     fn keeper(&self) -> Arc<dyn Keeper> {
-        Arc::clone(&self.keeper)
+        Arc::clone(&self.pipeline.keeper)
     }
 
     fn judge(&self, book: &Book) -> Result<RuleFile, Vec<Wrong>> {
@@ -74,7 +73,7 @@ impl<S: Enter + Tell + 'static> Operated for Controls<S> {
     }
 
     fn take<'a>(&'a self, book: &'a Book) -> Doing<'a, Result<(), String>> {
-        Box::pin(async { self.pipeline.publish_change(book) })
+        Box::pin(self.pipeline.publish_change(book))
     }
 }
 

@@ -7,7 +7,7 @@ mod certificates;
 mod change_pubsub;
 mod controls;
 mod doors;
-mod file_watcher;
+mod follower;
 mod holds;
 mod opened;
 mod pipeline;
@@ -16,7 +16,7 @@ mod rule_source;
 mod sql_poller;
 mod state;
 
-pub(crate) use file_watcher::Watched;
+pub(crate) use follower::Watched;
 pub(crate) use opened::{Opened, Options};
 pub(crate) use recorder::Metrics;
 

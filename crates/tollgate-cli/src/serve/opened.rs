@@ -4,7 +4,7 @@ use super::{
     certificates,
     controls::{self, Controls},
     doors::{self, AcceptErrors, Doors, Opening},
-    file_watcher::{self, Watched},
+    follower::{Follower, Watched},
     pipeline::RulePipeline,
     recorder::{Metrics, Recorders, Told},
     rule_source::RuleDatabase,
@@ -101,14 +101,14 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         let mut accept_errors = doors.accept_errors();
         let (counted, waiting) = (Arc::clone(&connections), Arc::clone(&in_flight));
         meters.ask_listeners(move || asked(&counted), move || asked(&waiting));
-        let file_keeper = Arc::new(FileKeeper::new(path.clone()));
-        let keeper: Arc<dyn Keeper> = match &options.book {
-            Some(book) => Arc::clone(&book.keeper),
-            None => Arc::clone(&file_keeper) as _,
-        };
-        let own = match (&options.book, &options.watched) {
-            (Some(_), Some(watched)) => Mutex::new(watched.text.clone()),
-            _ => Mutex::default(),
+        let text = options.watched.as_ref().map(|watched| watched.text.clone()).unwrap_or_default();
+        let (keeper, document, own): (Arc<dyn Keeper>, _, _) = match &options.book {
+            Some(book) => (Arc::clone(&book.keeper), book.book.clone(), text),
+            None => {
+                let keeper = FileKeeper::new(path.clone());
+                let document = keeper.document(text);
+                (Arc::new(keeper), document, String::new())
+            }
         };
         let access = access(listen.admin.as_ref());
         let pipeline = Arc::new(RulePipeline {
@@ -117,12 +117,17 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             recorders,
             access: access.clone(),
             home: path,
-            own,
-            publishing: Mutex::default(),
+            own: Mutex::new(own),
+            keeper,
+            cache: options.book.as_ref().and_then(|book| book.cache.clone()),
+            document: Mutex::new(document),
+            publishing: tokio::sync::Mutex::default(),
             look: Notify::new(),
+            replaced: Notify::new(),
             status: Arc::clone(&status),
         });
         let mut admin_task = None;
+        tasks.push(tokio::spawn(Arc::clone(&pipeline).free_replaced()));
         if let Some(listener) = &listen.admin {
             let socket = bind("admin", listener)?;
             addresses.push(("admin", socket.address()));
@@ -130,7 +135,6 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             accept_errors.push(("admin", Box::new(move || errors.load(Relaxed))));
             let controls = Controls {
                 pipeline: Arc::clone(&pipeline),
-                keeper,
                 node: controls::node(socket.address()),
                 addresses: addresses.clone(),
                 connections,
@@ -145,21 +149,12 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
         }
         meters.ask_accept_errors(move || counted_errors(&accept_errors));
         let (node, reload) = (node_name(&addresses), options.reload);
-        match (options.watched, options.book) {
-            (Some(watched), Some(book)) => {
-                tasks.push(tokio::spawn(
-                    SqlPoller::new(Arc::clone(&pipeline), book, node).run(watched, reload),
-                ));
-            }
-            (Some(watched), None) => {
-                tasks.push(tokio::spawn(file_watcher::follow(
-                    watched,
-                    Arc::clone(&pipeline),
-                    file_keeper,
-                    reload,
-                )));
-            }
-            (None, _) => {}
+        if let Some(watched) = options.watched {
+            let pipeline = Arc::clone(&pipeline);
+            let poller =
+                |book: RuleDatabase| SqlPoller::new(Arc::clone(&pipeline), book.poll, node, reload.clone());
+            let database = options.book.map(poller);
+            tasks.push(tokio::spawn(Follower { pipeline, watched, database }.run(reload)));
         }
         Ok(Self { pipeline, addresses, doors, tasks, admin: admin_task, exporter })
     }
@@ -178,6 +173,11 @@ impl<S: Enter + Cells + Tell + 'static> Opened<S> {
             }
         };
         tokio::join!(self.exporter.end(), admin);
+    }
+
+    #[cfg(test)]
+    pub(super) fn pipeline(&self) -> Arc<RulePipeline<S>> {
+        Arc::clone(&self.pipeline)
     }
 
     /// What is open, and where.

@@ -11,19 +11,24 @@
 
 use super::{
     recorder::Recorders,
+    rule_source::keep,
     state::{Status, Tell},
 };
 use crate::{domains::DomainFiles, file};
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    task,
+    time::{Duration, sleep},
+};
 use tollgate::Enter;
 use tollgate_admin::{Access, ReloadFailure, RuleMistake, State};
-use tollgate_book::{Book, Kind, Wrong, compose};
+use tollgate_book::{Book, Cache, Keeper, Kind, Wrong, compose};
 use tollgate_gateway::{Gateway, Prepared};
 use tollgate_rules::{DecisionService, Mistake, Mistakes, RuleFile, decision::Api};
 
@@ -38,10 +43,18 @@ pub(super) struct RulePipeline<S: Enter> {
     pub(super) home: PathBuf,
     /// What the node has of its own, where its rules are kept elsewhere.
     pub(super) own: Mutex<String>,
-    /// Held while rules are put in force, so that what is shown of them is of one set of rules.
-    pub(super) publishing: Mutex<()>,
+    /// Where the rules are kept.
+    pub(super) keeper: Arc<dyn Keeper>,
+    /// Keeps the last good document for the next start.
+    pub(super) cache: Option<Cache>,
+    /// The document in force.
+    pub(super) document: Mutex<Book>,
+    /// Held from before a document is read until it is in force: so none is put in force after a newer one.
+    pub(super) publishing: tokio::sync::Mutex<()>,
     /// Asks whoever follows the rules to look at once whether they have changed.
     pub(super) look: Notify,
+    /// Says that rules were replaced.
+    pub(super) replaced: Notify,
     pub(super) status: Arc<Status<S>>,
 }
 
@@ -66,10 +79,10 @@ pub(super) fn compile(
 }
 
 impl<S: Enter + Tell + 'static> RulePipeline<S> {
-    /// Puts a document in force on this node.
+    /// Puts a document in force on this node. It was read while [`publishing`](Self::publishing) was held, and still is.
     pub(super) fn reload(&self, own: &str, document: &Book, files: &mut DomainFiles) -> Result<(), Rejected> {
         let rules = compile(&self.home, own, document, files)?;
-        self.publish(rules, Some(&document.revision))
+        self.publish(rules, document)
     }
 
     /// The rules that a draft would be here, or everything that is wrong with it. Nothing is changed.
@@ -89,52 +102,47 @@ impl<S: Enter + Tell + 'static> RulePipeline<S> {
         Ok(rules)
     }
 
-    /// Puts a document in force that was changed on this node. Where it is wrong its switch alone is, if it was turned.
-    pub(super) fn publish_change(&self, document: &Book) -> Result<(), String> {
-        // Whoever follows a database has the newest document then too, for when the file changes or the database goes away.
+    /// Puts the newest document in force, which is this one that was changed on this node, or one that came after it. Where it
+    /// is wrong its switch alone is, if it was turned.
+    pub(super) async fn publish_change(&self, changed: &Book) -> Result<(), String> {
+        let _publishing = self.publishing.lock().await;
+        // The follower of a file takes the next change as one, and that of a database tells other nodes.
         self.look.notify_one();
-        match self.judge(document) {
-            Ok(rules) => self.publish(rules, Some(&document.revision)).map_err(|rejected| rejected.why),
-            Err(wrong) => {
-                let why = wrong.first().map(ToString::to_string).unwrap_or_default();
-                if self.decisions.rules().program().file().enabled == document.enabled {
-                    return Err(why);
-                }
-                let failure = self.status.rules().failure.unwrap_or_else(|| ReloadFailure {
-                    at: SystemTime::now(),
-                    file: self.home.clone(),
-                    why,
-                    mistakes: Vec::new(),
-                });
-                self.publish_switch(document.enabled, None).map_err(|rejected| rejected.why)?;
-                self.status.still_fails(&failure);
-                Ok(())
-            }
+        let newest = self.keeper.read().await;
+        let newest = newest.as_ref().unwrap_or(changed);
+        let Err(rejected) = self.reload(&self.own(), newest, &mut DomainFiles::default()) else {
+            keep(self.cache.as_ref(), newest);
+            return Ok(());
+        };
+        let why = rejected.wrong.first().map_or_else(|| rejected.why.clone(), ToString::to_string);
+        if self.decisions.rules().program().file().enabled == newest.enabled {
+            return Err(why);
         }
+        let failure = self.status.rules().failure.unwrap_or_else(|| ReloadFailure {
+            at: SystemTime::now(),
+            file: self.home.clone(),
+            why,
+            mistakes: Vec::new(),
+        });
+        self.publish_switch(newest.enabled, None).map_err(|rejected| rejected.why)?;
+        self.status.still_fails(&failure);
+        Ok(())
     }
 
-    /// Turns the global switch of the rules in force, which from now on are this revision where one is given.
-    pub(super) fn publish_switch(&self, enabled: bool, revision: Option<&str>) -> Result<(), Rejected> {
-        // From before the rules are read: else rules that another thread puts in force meanwhile would be undone.
-        let publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Turns the global switch of the rules in force, which from now on are this revision where one is given. Under the lock.
+    pub(super) fn publish_switch(&self, enabled: bool, revision: Option<String>) -> Result<(), Rejected> {
         let mut rules = self.decisions.rules().program().file().clone();
         rules.enabled = enabled;
-        self.publish_locked(rules, revision, &publishing)
+        let now = self.document();
+        let document = match revision {
+            Some(revision) => Book { revision, enabled, ..now },
+            None => now,
+        };
+        self.publish(rules, &document)
     }
 
-    /// Puts rules in force, which are this revision where that is known.
-    fn publish(&self, rules: RuleFile, revision: Option<&str>) -> Result<(), Rejected> {
-        let publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.publish_locked(rules, revision, &publishing)
-    }
-
-    /// As [`publish`](Self::publish), under the lock that orders what is published.
-    fn publish_locked(
-        &self,
-        rules: RuleFile,
-        revision: Option<&str>,
-        _publishing: &MutexGuard<'_, ()>,
-    ) -> Result<(), Rejected> {
+    /// Puts rules in force, which are this document.
+    fn publish(&self, rules: RuleFile, document: &Book) -> Result<(), Rejected> {
         let prepared = self.prepare(&rules)?;
         let users = rules.listen.admin.as_ref().map(|admin| admin.users.clone());
         self.decisions.reload(rules).map_err(|error| error.to_string())?;
@@ -145,9 +153,9 @@ impl<S: Enter + Tell + 'static> RulePipeline<S> {
         self.recorders.told.refusals.follow(log);
         let responses = self.recorders.responses(session.rules().program());
         self.gateway.adopt(session, prepared, responses);
-        if let Some(revision) = revision {
-            self.status.is_revision(revision);
-        }
+        self.status.is_revision(&document.revision);
+        document.clone_into(&mut self.document.lock().unwrap_or_else(PoisonError::into_inner));
+        self.replaced.notify_one();
         self.recorders.meters.reloaded();
         let generation = self.status.reloaded();
         tracing::info!(generation, "rules reloaded");
@@ -158,6 +166,21 @@ impl<S: Enter + Tell + 'static> RulePipeline<S> {
     fn prepare(&self, rules: &RuleFile) -> Result<Prepared, String> {
         file::same_frame(self.decisions.rules().program().file(), rules)?;
         self.gateway.prepare(rules).map_err(|error| error.to_string())
+    }
+
+    /// The document in force.
+    pub(super) fn document(&self) -> Book {
+        self.document.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Frees rules that were replaced once no request is decided by them, for ever.
+    pub(super) async fn free_replaced(self: Arc<Self>) {
+        loop {
+            self.replaced.notified().await;
+            while task::block_in_place(|| self.decisions.free_retired()) {
+                sleep(Duration::from_millis(500)).await;
+            }
+        }
     }
 
     /// What the node has of its own.
@@ -255,3 +278,7 @@ fn about_all(document: &Book, message: String) -> Wrong {
         message,
     }
 }
+
+#[cfg(test)]
+#[path = "pipeline_tests.rs"]
+mod tests;

@@ -2,26 +2,26 @@
 //! the pipeline where that is another. A mistake, or a database that is away, changes nothing, and is logged and shown.
 
 use super::{
-    Watched,
     change_pubsub::ChangePubsub,
     pipeline::{Rejected, RulePipeline},
-    rule_source::{RuleDatabase, is_it_the_right_one, keep},
+    rule_source::{is_it_the_right_one, keep},
     state::Tell,
 };
-use crate::{domains::DomainFiles, file};
+use crate::domains::DomainFiles;
 use std::{
     net::SocketAddr,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 use tokio::{
+    sync::Notify,
     task::{self, JoinSet},
-    time::{Duration, Instant, MissedTickBehavior, interval},
+    time::{Duration, Instant, Interval, MissedTickBehavior, interval},
 };
 use tollgate::Enter;
 use tollgate_admin::{ReloadFailure, State};
 use tollgate_book::{Book, BookError, NodeSeen, Wrong};
-use tollgate_net::{Contents, ReloadRequests, Watcher};
+use tollgate_net::ReloadRequests;
 
 /// How often a node says that it is there, where nothing else is new.
 const SEEN_EVERY: Duration = Duration::from_secs(10);
@@ -29,8 +29,9 @@ const SEEN_EVERY: Duration = Duration::from_secs(10);
 /// Follows a database.
 pub(super) struct SqlPoller<S: Enter> {
     pipeline: Arc<RulePipeline<S>>,
-    source: RuleDatabase,
     node: String,
+    polls: Interval,
+    reload: ReloadRequests,
     /// The revision that could not be put in force, and is not tried again.
     refused: Option<String>,
     /// Why the file with what is the node's own was not taken, as long as it is so: rules that are taken meanwhile do not
@@ -42,49 +43,64 @@ pub(super) struct SqlPoller<S: Enter> {
     seen: Option<(NodeSeen, Instant)>,
     /// Tells other nodes of changes at once, where the store can.
     pubsub: Option<ChangePubsub>,
+    /// Another node has told of a change.
+    heard: Arc<Notify>,
+    _listening: JoinSet<()>,
 }
 
 impl<S: Enter + Tell + 'static> SqlPoller<S> {
-    pub(super) fn new(pipeline: Arc<RulePipeline<S>>, source: RuleDatabase, node: String) -> Self {
-        pipeline.status.is_revision(&source.book.revision);
+    pub(super) fn new(
+        pipeline: Arc<RulePipeline<S>>,
+        poll: Duration,
+        node: String,
+        reload: ReloadRequests,
+    ) -> Self {
         let store = &pipeline.decisions.rules().program().file().store.url.clone();
-        let pubsub = ChangePubsub::of(store, &source.keeper.source().name);
-        Self { pipeline, source, node, refused: None, file_failure: None, is_away: false, seen: None, pubsub }
-    }
-
-    /// Follows the database, and the file that has what is the node's own, for ever.
-    pub(super) async fn run(mut self, mut watched: Watched, mut reload: ReloadRequests) {
-        let mut watcher = watched.watcher(reload.clone());
+        let pubsub = ChangePubsub::of(store, &pipeline.keeper.source().name);
         let mut listening = JoinSet::new();
-        let heard = match &self.pubsub {
-            Some(pubsub) => {
-                listening.spawn(pubsub.clone().listen());
-                Arc::clone(&pubsub.heard)
-            }
-            None => Arc::default(),
-        };
-        let mut polls = interval(self.source.poll);
+        let heard = pubsub.as_ref().map(|pubsub| {
+            listening.spawn(pubsub.clone().listen());
+            Arc::clone(&pubsub.heard)
+        });
+        let mut polls = interval(poll);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                _ = polls.tick() => self.look_and_tell().await,
-                () = self.pipeline.look.notified() => self.look_and_tell().await,
-                () = heard.notified() => self.look_and_tell().await,
-                () = reload.next() => {
-                    // A revision that could not be put in force is tried again.
-                    self.refused = None;
-                    self.look_and_tell().await;
-                }
-                reported = watcher.changed() => {
-                    task::block_in_place(|| self.file_changed(&mut watched, &mut watcher, &reported));
-                }
-            }
-            self.say_seen().await;
+        Self {
+            pipeline,
+            node,
+            polls,
+            reload,
+            refused: None,
+            file_failure: None,
+            is_away: false,
+            seen: None,
+            pubsub,
+            heard: heard.unwrap_or_default(),
+            _listening: listening,
         }
     }
 
+    /// Waits until the database is to be asked.
+    pub(super) async fn due(&mut self) {
+        tokio::select! {
+            _ = self.polls.tick() => {}
+            () = self.pipeline.look.notified() => {}
+            () = self.heard.notified() => {}
+            // A revision that could not be put in force is tried again.
+            () = self.reload.next() => self.refused = None,
+        }
+    }
+
+    /// The file with what is the node's own was read, and put in force where there is no failure.
+    pub(super) fn file_was_read(&mut self, failure: Option<ReloadFailure>) {
+        if failure.is_none() {
+            // A revision that was refused may fit now; where it does not, that is told again.
+            self.refused = None;
+        }
+        self.file_failure = failure;
+    }
+
     /// Asks the database once, and tells the others what they may not know.
-    async fn look_and_tell(&mut self) {
+    pub(super) async fn look_and_tell(&mut self) {
         self.look().await;
         match self.is_away {
             true => self.pipeline.recorders.meters.look_failed(),
@@ -96,11 +112,14 @@ impl<S: Enter + Tell + 'static> SqlPoller<S> {
         if let Some(pubsub) = &self.pubsub {
             pubsub.publish_revision(&self.pipeline.status.revision()).await;
         }
+        self.say_seen().await;
     }
 
     /// Asks the database once.
     async fn look(&mut self) {
-        let revision = match self.source.keeper.revision().await {
+        let pipeline = Arc::clone(&self.pipeline);
+        let _publishing = pipeline.publishing.lock().await;
+        let revision = match self.pipeline.keeper.revision().await {
             Ok(revision) => revision,
             Err(error) => return self.failed(&error),
         };
@@ -110,19 +129,12 @@ impl<S: Enter + Tell + 'static> SqlPoller<S> {
             if self.refused.take().is_some() {
                 self.pipeline.status.mended();
             }
-            // Put in force by whoever changed it here.
-            if self.source.book.revision != revision
-                && let Ok(book) = self.source.keeper.read().await
-            {
-                task::block_in_place(|| keep(self.source.cache.as_ref(), &book));
-                self.source.book = book;
-            }
             return;
         }
         if self.refused.as_ref() == Some(&revision) {
             return;
         }
-        match self.source.keeper.read().await {
+        match self.pipeline.keeper.read().await {
             Ok(book) => task::block_in_place(|| self.take_book(book)),
             Err(error) => {
                 if matches!(error, BookError::Wrong(_) | BookError::Refused(_)) {
@@ -138,7 +150,7 @@ impl<S: Enter + Tell + 'static> SqlPoller<S> {
         if self.is_away {
             self.is_away = false;
             self.pipeline.status.source_ails(None);
-            tracing::info!(database = %self.source.keeper.source().name, "the database with the rules is back");
+            tracing::info!(database = %self.pipeline.keeper.source().name, "the database with the rules is back");
         }
     }
 
@@ -170,74 +182,32 @@ impl<S: Enter + Tell + 'static> SqlPoller<S> {
     /// Puts a book in force, if it can be.
     fn take_book(&mut self, book: Book) {
         // Whoever takes all rules away says so; a database that was made anew has lost them.
-        if book.is_new && !self.source.book.pieces.is_empty() {
-            let why = is_it_the_right_one(&self.source.keeper.source().name);
+        let now = self.pipeline.document();
+        if book.is_new && !now.pieces.is_empty() {
+            let why = is_it_the_right_one(&self.pipeline.keeper.source().name);
             self.refused = Some(book.revision);
             return self.reject(&format!("{why}; the rules in force stay").into());
         }
         match self.pipeline.reload(&self.pipeline.own(), &book, &mut DomainFiles::default()) {
             Ok(()) => {
                 self.refused = None;
-                keep(self.source.cache.as_ref(), &book);
-                self.source.book = book;
+                keep(self.pipeline.cache.as_ref(), &book);
             }
             Err(rejected) => {
                 self.refused = Some(book.revision.clone());
                 // The switch counts whatever else is wrong.
-                if book.enabled != self.source.book.enabled {
-                    let revision = switched(&self.source.book.revision, book.enabled);
-                    if self.pipeline.publish_switch(book.enabled, Some(&revision)).is_ok() {
-                        self.source.book =
-                            Book { revision, enabled: book.enabled, ..self.source.book.clone() };
-                    }
+                if book.enabled != now.enabled {
+                    let revision = switched(&now.revision, book.enabled);
+                    // Where it fails, as much is wrong as before.
+                    let _ = self.pipeline.publish_switch(book.enabled, Some(revision));
                 }
                 self.reject(&rejected);
             }
         }
     }
 
-    fn file_changed(&mut self, watched: &mut Watched, watcher: &mut Watcher, reported: &[Contents]) {
-        self.file_failure = match self.take_file(watched, watcher, reported) {
-            Ok(()) => None,
-            Err((source, rejected)) => {
-                self.pipeline.reject(&source, &rejected);
-                self.pipeline.status.rules().failure
-            }
-        };
-    }
-
-    /// Takes what the node has of its own, with the rules there were; or says why not, and of what.
-    fn take_file(
-        &mut self,
-        watched: &mut Watched,
-        watcher: &mut Watcher,
-        reported: &[Contents],
-    ) -> Result<(), (String, Rejected)> {
-        let name = watched.path.display().to_string();
-        let text = watched.take(reported).map_err(|rejected| (name.clone(), rejected))?;
-        let own =
-            file::parse(&text).map_err(|mistakes| (name.clone(), Rejected::of_file(&name, &mistakes)))?;
-        let patterns = watched.domains.patterns.clone();
-        watched.domains.update(&watched.path, &own);
-        if watched.domains.patterns != patterns {
-            watched.follow_domains(watcher);
-        }
-        let before = self.pipeline.own();
-        self.pipeline.set_own(&text);
-        let reloaded = self.pipeline.reload(&text, &self.source.book, &mut watched.domains);
-        if let Err(rejected) = reloaded {
-            self.pipeline.set_own(&before);
-            return Err((self.source.keeper.source().name, rejected));
-        }
-        // A newer book may have been put in force here meanwhile, and one that was refused may fit now; where it does not, that
-        // is told again.
-        self.refused = None;
-        self.pipeline.look.notify_one();
-        Ok(())
-    }
-
     fn reject(&self, rejected: &Rejected) {
-        self.pipeline.reject(&self.source.keeper.source().name, rejected);
+        self.pipeline.reject(&self.pipeline.keeper.source().name, rejected);
     }
 
     /// Says that this node is there, and what it has in force. Whoever cannot be told is told the next time.
@@ -252,7 +222,7 @@ impl<S: Enter + Tell + 'static> SqlPoller<S> {
         if is_news && !self.is_away {
             let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
             let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
-            if self.source.keeper.seen(&NodeSeen { at_ms, ..now.clone() }).await.is_ok() {
+            if self.pipeline.keeper.seen(&NodeSeen { at_ms, ..now.clone() }).await.is_ok() {
                 self.seen = Some((now, Instant::now()));
             }
         }

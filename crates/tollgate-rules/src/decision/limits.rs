@@ -2,7 +2,7 @@
 //!
 //! A limit is known by its name. One that is in the old file and the new keeps what was consumed; one with other numbers is
 //! changed, as each kind of limit promises; one with other room for keys is a new one where room is the store's to give; one
-//! that is gone leaves the store when the last request that may still charge it is done. Nothing is changed before everything
+//! that is gone leaves the store once no request may charge it any more, when the service frees the rules that had it. Nothing is changed before everything
 //! that is new was added, and a change that fails takes back those before it: a file is in force whole or not at all.
 
 use super::BindError;

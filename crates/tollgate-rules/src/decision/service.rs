@@ -18,8 +18,8 @@ pub struct DecisionService<S: Store>(Arc<Inner<S>>);
 struct Inner<S: Store> {
     binding: Binding<S>,
     current: ArcSwap<RuleSnapshot<S>>,
-    /// One change at a time.
-    changing: Mutex<()>,
+    /// Rules that were replaced, until nobody decides by them any more. Locked while rules are replaced.
+    retired: Mutex<Vec<Arc<RuleSnapshot<S>>>>,
 }
 
 impl<S: Store> DecisionService<S> {
@@ -44,7 +44,7 @@ impl<S: Store> DecisionService<S> {
         let definitions = Arc::new(Definitions::new(Arc::clone(&store)));
         let binding = Binding { store, definitions, recorder: Box::new(recorder) };
         let current = ArcSwap::from_pointee(RuleSnapshot::bind(&binding, Program::new(file), None)?);
-        Ok(Self(Arc::new(Inner { binding, current, changing: Mutex::new(()) })))
+        Ok(Self(Arc::new(Inner { binding, current, retired: Mutex::default() })))
     }
 
     /// Puts another file in force, whole or not at all. What was consumed stays; sessions that are open go on by the rules
@@ -53,11 +53,23 @@ impl<S: Store> DecisionService<S> {
     /// # Errors
     /// Where the store cannot keep one of the limits; then the old rules stay in force.
     pub fn reload(&self, file: RuleFile) -> Result<(), BindError> {
-        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = self.0.current.load_full();
-        let snapshot = RuleSnapshot::bind(&self.0.binding, Program::new(file), Some(&old))?;
-        self.0.current.store(Arc::new(snapshot));
+        let mut retired = self.0.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = RuleSnapshot::bind(&self.0.binding, Program::new(file), Some(&self.rules()))?;
+        retired.push(self.0.current.swap(Arc::new(snapshot)));
+        drop(retired);
+        self.free_retired();
         Ok(())
+    }
+
+    /// Frees rules that were replaced and that no session decides by any more, with the limits that only they had. Says whether
+    /// some are still in use. It takes time linear in the rules, so sessions leave it to the thread that calls this.
+    pub fn free_retired(&self) -> bool {
+        let mut retired = self.0.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused: Vec<_> = retired.extract_if(.., |rules| Arc::strong_count(rules) == 1).collect();
+        let is_used = !retired.is_empty();
+        drop(retired);
+        drop(unused);
+        is_used
     }
 
     /// Whether the store can keep the limits of a file. Nothing is changed.

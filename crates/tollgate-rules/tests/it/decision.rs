@@ -223,6 +223,20 @@ async fn requests_under_way_end_by_the_rules_they_began_with() {
     assert_eq!(decision.stands.len(), 2, "its limits are still there: {:?}", decision.outcome);
 }
 
+/// Freeing many rules takes a while, which no request that ends should pay for.
+#[test]
+fn the_last_session_leaves_freeing_replaced_rules_to_another_thread() {
+    let bench = Bench::new(TWO_RULES);
+    let old = bench.decisions.session(Api::Gateway);
+    let rules = Arc::downgrade(&bench.decisions.rules());
+    bench.decisions.reload(file(&TWO_RULES.replace("burst: 2 ", "burst: 4 "))).expect("rules");
+    assert!(bench.decisions.free_retired(), "a session decides by them");
+    drop(old);
+    assert!(rules.upgrade().is_some(), "the session's thread has freed nothing");
+    assert!(!bench.decisions.free_retired());
+    assert!(rules.upgrade().is_none());
+}
+
 #[tokio::test]
 async fn whoever_may_wait_is_held_in_order_and_whoever_leaves_gives_the_turn_back() {
     let bench = Arc::new(Bench::new(
