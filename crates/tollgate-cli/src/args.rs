@@ -76,7 +76,8 @@ pub(crate) struct ServeArgs {
     #[arg(value_name = "FILE", hide = true, conflicts_with = "config")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Threads of the gateway; as many as there are cores if left out
+    /// Worker threads of each listener; as many as there are cores if left out, of the grpc listener half as many. A machine of
+    /// two cores that serves gRPC alone wants `--workers 2`
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
 

@@ -1,5 +1,6 @@
 //! The binary `tollgate`.
 
+mod admin_client;
 mod algorithms;
 mod args;
 mod check;

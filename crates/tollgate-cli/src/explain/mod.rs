@@ -1,15 +1,14 @@
 //! `tollgate explain`: which route and rules a request would meet, and why not the others; with `--ask`, what its buckets
 //! hold in a running server too.
 
-mod ask;
 mod held;
 
 use crate::{
+    admin_client::AdminClient,
     args::ExplainArgs,
     described::{Described, add_header},
     file,
     replay::Misuse,
-    token,
 };
 use anyhow::{Context, Result, bail};
 use http::HeaderMap;
@@ -19,6 +18,7 @@ use std::{
     path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
+use tokio::runtime::Builder;
 use tollgate_http::TrustedProxies;
 use tollgate_rules::{Program, RuleFile};
 
@@ -26,7 +26,7 @@ use tollgate_rules::{Program, RuleFile};
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let described = described(args).map_err(|error| Misuse::new(format!("{error:#}")))?;
     let listener = match args.ask.as_deref() {
-        Some(url) => Some(ask::Listener::parse(url, token::shown(args.token_file.as_deref())?)?),
+        Some(url) => Some(AdminClient::new(url, args.token_file.as_deref())?),
         None => None,
     };
     let program = Program::new(file::load(&args.file)?);
@@ -61,16 +61,18 @@ fn described(args: &ExplainArgs) -> Result<Described> {
 
 /// What a running server tells about the request. What its buckets hold means something only where it goes by the same rules.
 fn there(
-    listener: &ask::Listener,
+    server: &AdminClient,
     described: &Described,
     rules: &RuleFile,
     file: &Path,
 ) -> Result<Map<String, Value>> {
-    let told = listener.ask(&described.to_json().to_string())?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let told: Map<String, Value> = runtime.block_on(server.post("/v1/explain", &described.to_json()))?;
     if told.get("fingerprint") != Some(&file::fingerprint(rules).into()) {
+        let url = server.url();
         bail!(
-            "{listener} goes by other rules than {}: by {}, generation {}\n  \
-             was the file changed a moment ago, or could the change not be used? {listener}/readyz tells",
+            "{url} goes by other rules than {}: by {}, generation {}\n  \
+             was the file changed a moment ago, or could the change not be used? {url}/readyz tells",
             file.display(),
             told.get("file").and_then(Value::as_str).unwrap_or("another file"),
             told.get("generation").cloned().unwrap_or_default(),

@@ -5,13 +5,12 @@
 
 mod draw;
 mod plain;
-mod server;
 #[cfg(test)]
 mod tests;
 mod told;
 mod view;
 
-use crate::args::TopArgs;
+use crate::{admin_client::AdminClient, args::TopArgs};
 use anyhow::{Context, Result, anyhow};
 use draw::Paint;
 use plain::Form;
@@ -19,7 +18,6 @@ use ratatui::{
     DefaultTerminal,
     crossterm::event::{self, Event},
 };
-use server::Server;
 use std::{
     env,
     io::{self, IsTerminal, Write},
@@ -34,6 +32,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 use told::Told;
+pub(crate) use told::plain;
 use view::{Next, View};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -43,14 +42,14 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Watches a server.
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
-    let server = Server::new(&args.ask, args.token_file.as_deref())?;
+    let server = AdminClient::new(&args.ask, args.token_file.as_deref())?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(watch(args, Arc::new(server)))
 }
 
-async fn watch(args: &TopArgs, server: Arc<Server>) -> Result<()> {
+async fn watch(args: &TopArgs, server: Arc<AdminClient>) -> Result<()> {
     // Who cannot be asked even once is told so where it stays to be read.
-    let first = server.told().await?;
+    let first = Told::of(&server).await?;
     let ends = Instant::now() + args.lasting.unwrap_or(FOR_EVER);
     let form = if args.json { Form::Json } else { Form::Words };
     if args.once {
@@ -92,13 +91,13 @@ async fn told_to_end() -> Result<()> {
 }
 
 /// A line a second, also while the server does not answer.
-async fn lines(server: &Server, form: Form) -> Result<()> {
+async fn lines(server: &AdminClient, form: Form) -> Result<()> {
     let mut seconds = interval(SECOND);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     seconds.tick().await;
     loop {
         seconds.tick().await;
-        match server.told().await {
+        match Told::of(server).await {
             Ok(told) => print(&plain::line(&told, form))?,
             Err(error) => eprintln!("{error:#}"),
         }
@@ -129,7 +128,7 @@ impl Drop for Taken {
     }
 }
 
-async fn screen(server: &Arc<Server>, mut view: View) -> Result<()> {
+async fn screen(server: &Arc<AdminClient>, mut view: View) -> Result<()> {
     let paint = match env::var_os("NO_COLOR") {
         Some(value) if !value.is_empty() => Paint::Plain,
         _ => Paint::Colour,
@@ -156,14 +155,14 @@ async fn screen(server: &Arc<Server>, mut view: View) -> Result<()> {
 }
 
 /// What the server says, once a second. Asked aside: keys are obeyed while it does not answer.
-fn answers(server: Arc<Server>) -> mpsc::Receiver<Result<Told, String>> {
+fn answers(server: Arc<AdminClient>) -> mpsc::Receiver<Result<Told, String>> {
     let (heard, answers) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut seconds = interval(SECOND);
         seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             seconds.tick().await;
-            let told = server.told().await.map_err(|error| format!("{error:#}"));
+            let told = Told::of(&server).await.map_err(|error| format!("{error:#}"));
             if heard.send(told).await.is_err() {
                 return;
             }

@@ -3,6 +3,8 @@
 //! Read leniently: a field that is not there is nothing, and one that is not known is left alone, so that a view and a server
 //! of neighbouring versions understand each other.
 
+use crate::admin_client::AdminClient;
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -137,9 +139,21 @@ impl Key {
     }
 }
 
+impl Told {
+    /// Everything that is shown.
+    pub(super) async fn of(server: &AdminClient) -> Result<Self> {
+        // So many seconds of the past, and keys of each sort.
+        Ok(Self {
+            overview: server.get("/v1/overview").await?,
+            usage: server.get("/v1/usage?last=300").await?,
+            top: server.get("/v1/top?n=50").await?,
+        })
+    }
+}
+
 /// Whatever somebody sends as a key, or calls a rule, a terminal is only written on by it. Marks that turn the direction of text
 /// are left out too.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let is_mark = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
     text.chars().map(|letter| if letter.is_control() || is_mark(letter) { '?' } else { letter }).collect()
 }

@@ -73,7 +73,7 @@ fn whom_it_cannot_ask() {
     };
     let (code, why) = told("http://127.0.0.1:1", &[]);
     assert_eq!(code, Some(1));
-    assert!(why.contains("is a server there, with `listen: { admin: ... }`"), "{why}");
+    assert!(why.contains("is a server there, with `listen: { admin: 127.0.0.1:1 }`"), "{why}");
     let (code, why) = told("127.0.0.1:1", &[]);
     assert_eq!(code, Some(2));
     assert!(why.contains("--ask must be an address such as http://127.0.0.1:9090"), "{why}");

@@ -131,3 +131,14 @@ pub(crate) fn path_to(path: &str, name: &str) -> String {
 fn note(noted: &Noted, at: Position, path: String, message: impl Into<String>) {
     noted.borrow_mut().push(Mistake { at, path, message: message.into() });
 }
+
+/// Reads all keys of a mapping into a struct, beside what was read before and is named after the semicolon. Every value is
+/// read, and so judged, before one that is wrong ends it.
+macro_rules! record {
+    ($fields:ident => $Type:ident { $($name:ident: $read:expr),* $(,)? $(; $($known:ident),*)? }) => {{
+        $(let $name = $read;)*
+        $fields.finish();
+        Some($Type { $($name: $name?,)* $($($known: $known?),*)? })
+    }};
+}
+pub(crate) use record;

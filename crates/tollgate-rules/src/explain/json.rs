@@ -1,105 +1,46 @@
-//! An explanation as JSON, for the admin API and for scripts. Small enough to be written by hand.
+//! An explanation as JSON, for the admin API and for scripts.
 
-use super::{ChargeReport, Explanation, KeyReport, Outcome, RuleReport};
-use std::fmt::Write;
+use super::{Explanation, Outcome, RuleReport};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 impl Explanation {
     /// As a JSON object with the names of its fields.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let invalid = self.invalid.iter().map(|why| ("invalid", text(why)));
-        let fields = [
-            ("method", text(&self.method)),
-            ("path", text(&self.path)),
-            ("enabled", self.enabled.to_string()),
-            ("route", optional(self.route.as_deref())),
-            ("captures", object(self.captures.iter().map(|(name, value)| (name.as_str(), text(value))))),
-            (
-                "passed_over",
-                list(self.passed_over.iter().map(|over| {
-                    object([
-                        ("route", text(&over.route)),
-                        ("place", over.place.to_string()),
-                        ("why", text(&over.why)),
-                    ])
-                })),
-            ),
-            ("not_listed", self.not_listed.to_string()),
-            ("rules", list(self.rules.iter().map(rule))),
-        ];
-        object(fields.into_iter().chain(invalid))
+        // Fails only for names that are no text.
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-fn rule(report: &RuleReport) -> String {
-    let mut fields = vec![("rule", text(&report.rule)), ("route", optional(report.route.as_deref()))];
-    match &report.outcome {
-        Outcome::Not { why } => fields.extend([("applies", "false".to_owned()), ("why", text(why))]),
-        Outcome::Applies { charges, excess, on_failure } => fields.extend([
-            ("applies", "true".to_owned()),
-            ("charges", list(charges.iter().map(charge))),
-            ("excess", text(excess)),
-            ("on_failure", optional(on_failure.as_deref())),
-        ]),
+/// Writes the values of names as an object.
+pub(super) fn object<S: Serializer>(values: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(values.iter().map(|(name, value)| (name, value)))
+}
+
+/// Writes the values of a key, each with the attribute it is from.
+pub(super) fn key<S: Serializer>(values: &[(String, Option<String>)], to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Part<'a> {
+        attribute: &'a str,
+        value: Option<&'a str>,
     }
-    object(fields)
+    to.collect_seq(values.iter().map(|(attribute, value)| Part { attribute, value: value.as_deref() }))
 }
 
-fn charge(report: &ChargeReport) -> String {
-    let key = match &report.key {
-        KeyReport::Values(values) => {
-            let values = values.iter().map(|(attribute, value)| {
-                object([("attribute", text(attribute)), ("value", optional(value.as_deref()))])
-            });
-            ("key", list(values))
-        }
-        KeyReport::Skipped(missing) => ("skipped", text(missing)),
-        KeyReport::Refused(missing) => ("refused", text(missing)),
-        KeyReport::Repeated(twice) => ("repeated", text(twice)),
-    };
-    object([
-        ("limit", text(&report.limit)),
-        ("algorithm", text(&report.algorithm)),
-        key,
-        ("cost", report.cost.map_or_else(null, |cost| cost.to_string())),
-        (
-            "override_for",
-            report.override_for.as_ref().map_or_else(null, |key| list(key.iter().map(|value| text(value)))),
-        ),
-    ])
-}
-
-fn object<'a>(fields: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let fields: Vec<_> = fields.into_iter().map(|(name, value)| format!("{}:{value}", text(name))).collect();
-    format!("{{{}}}", fields.join(","))
-}
-
-fn list(values: impl IntoIterator<Item = String>) -> String {
-    format!("[{}]", values.into_iter().collect::<Vec<_>>().join(","))
-}
-
-fn optional(value: Option<&str>) -> String {
-    value.map_or_else(null, text)
-}
-
-fn null() -> String {
-    "null".to_owned()
-}
-
-fn text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            letter if letter.is_control() => {
-                // Writing to a text cannot fail; all control letters are below U+10000.
-                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+impl Serialize for RuleReport {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("rule", &self.rule)?;
+        map.serialize_entry("route", &self.route)?;
+        map.serialize_entry("applies", &matches!(self.outcome, Outcome::Applies { .. }))?;
+        match &self.outcome {
+            Outcome::Not { why } => map.serialize_entry("why", why)?,
+            Outcome::Applies { charges, excess, on_failure } => {
+                map.serialize_entry("charges", charges)?;
+                map.serialize_entry("excess", excess)?;
+                map.serialize_entry("on_failure", on_failure)?;
             }
-            letter => out.push(letter),
         }
+        map.end()
     }
-    out.push('"');
-    out
 }

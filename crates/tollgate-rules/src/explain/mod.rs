@@ -15,26 +15,26 @@ use crate::{
     program::{ChargedLimit, Found, Program, RouteId, RuleCharge, RuleEntry},
     request::Request,
 };
+use serde::Serialize;
 use why::Asked;
 
 /// So many routes that do not match are told of.
 const LISTED: usize = 20;
 
 /// How a request is treated, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The request's method.
     pub method: String,
     /// Its path as rules see it.
     pub path: String,
-    /// Why it is answered 400 before any rule is asked, if it is.
-    pub invalid: Option<String>,
     /// Whether rules are in force at all.
     pub enabled: bool,
     /// The name of the route that takes it.
     pub route: Option<String>,
     /// What the route captured from the path.
+    #[serde(serialize_with = "json::object")]
     pub captures: Vec<(String, String)>,
     /// Routes before it that do not match, the nearest first.
     pub passed_over: Vec<PassedOver>,
@@ -42,10 +42,13 @@ pub struct Explanation {
     pub not_listed: usize,
     /// The rules of every route, and those of the route.
     pub rules: Vec<RuleReport>,
+    /// Why it is answered 400 before any rule is asked, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
 }
 
 /// A route that does not match.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PassedOver {
     /// Its name.
     pub route: String,
@@ -86,13 +89,14 @@ pub enum Outcome {
 }
 
 /// What is charged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChargeReport {
     /// The limit's name.
     pub limit: String,
     /// Its algorithm.
     pub algorithm: String,
     /// Whose bucket.
+    #[serde(flatten)]
     pub key: KeyReport,
     /// How many units; `None`: as many as the body will have bytes.
     pub cost: Option<u32>,
@@ -101,9 +105,11 @@ pub struct ChargeReport {
 }
 
 /// Whose bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KeyReport {
     /// That of these values, each with the attribute it comes from.
+    #[serde(rename = "key", serialize_with = "json::key")]
     Values(Vec<(String, Option<String>)>),
     /// None: the request lacks this, and is not charged.
     Skipped(String),

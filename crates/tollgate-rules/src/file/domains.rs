@@ -2,7 +2,7 @@
 
 use super::all;
 use crate::{
-    decode::{Cursor, Fields},
+    decode::{Cursor, Fields, record},
     domains::DomainSettings,
     schema,
 };
@@ -27,19 +27,15 @@ pub(super) fn settings(here: &Cursor<'_>, files: Vec<String>) -> Option<DomainSe
 
 fn settings_with(mut fields: Fields<'_>, files: Option<Vec<String>>) -> Option<DomainSettings> {
     let mut switch = |name| fields.defaulted(name, |it| it.switch());
-    let (atomic, shadow_mode, quota_mode) = (switch("atomic"), switch("shadow_mode"), switch("quota_mode"));
-    let (headers, dynamic_metadata) = (switch("headers"), switch("dynamic_metadata"));
-    let (merge, count_refused) = (switch("merge"), switch("count_refused"));
-    fields.finish();
-    Some(DomainSettings {
-        files: files?,
-        atomic: atomic?,
-        shadow_mode: shadow_mode?,
-        quota_mode: quota_mode?,
-        headers: headers?,
-        dynamic_metadata: dynamic_metadata?,
-        merge: merge?,
-        count_refused: count_refused?,
+    record!(fields => DomainSettings {
+        atomic: switch("atomic"),
+        shadow_mode: switch("shadow_mode"),
+        quota_mode: switch("quota_mode"),
+        headers: switch("headers"),
+        dynamic_metadata: switch("dynamic_metadata"),
+        merge: switch("merge"),
+        count_refused: switch("count_refused");
+        files
     })
 }
 

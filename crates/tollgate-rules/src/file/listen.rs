@@ -2,7 +2,7 @@
 
 use super::users;
 use crate::{
-    decode::{Cursor, Fields, shorten},
+    decode::{Cursor, Fields, record, shorten},
     limit::{defaulted, duration},
     model::{Listen, Listener, TlsFiles, Token},
     quantity::parse_size,
@@ -51,35 +51,22 @@ pub(super) fn listener_on(here: &Cursor<'_>, address: SocketAddr) -> Option<List
 }
 
 fn listener_with(mut fields: Fields<'_>, address: Option<SocketAddr>) -> Option<Listener> {
-    let tls = defaulted(fields.optional("tls"), None, |tls| self::tls(tls).map(Some));
-    let tokens = defaulted(fields.optional("tokens"), Vec::new(), tokens);
-    let open = fields.defaulted("open", |it| it.switch());
-    let users = defaulted(fields.optional("users"), Vec::new(), users::users);
-    let proxied = fields.defaulted("proxied", |it| it.switch());
-    let max_connections = fields.defaulted("max_connections", |it| it.positive());
-    let max_in_flight = fields.defaulted("max_in_flight", |it| it.positive());
-    let backlog = fields.defaulted("backlog", |it| it.positive());
-    let max_header = fields.defaulted("max_header", |max| {
+    record!(fields => Listener {
+        tls: defaulted(fields.optional("tls"), None, |tls| self::tls(tls).map(Some)),
+        tokens: defaulted(fields.optional("tokens"), Vec::new(), tokens),
+        open: fields.defaulted("open", |it| it.switch()),
+        users: defaulted(fields.optional("users"), Vec::new(), users::users),
+        proxied: fields.defaulted("proxied", |it| it.switch()),
+        max_connections: fields.defaulted("max_connections", |it| it.positive()),
+        max_in_flight: fields.defaulted("max_in_flight", |it| it.positive()),
+        backlog: fields.defaulted("backlog", |it| it.positive()),
+        max_header: fields.defaulted("max_header", |max| {
         u32::try_from(size(max)?).map_err(|_| max.mistake("must be less than 4GiB")).ok()
-    });
-    let max_body = defaulted(fields.optional("max_body"), None, |max| size(max).map(Some));
-    let header_timeout = fields.defaulted("header_timeout", duration);
-    let idle_timeout = fields.defaulted("idle_timeout", duration);
-    fields.finish();
-    Some(Listener {
-        address: address?,
-        tls: tls?,
-        tokens: tokens?,
-        open: open?,
-        users: users?,
-        proxied: proxied?,
-        max_connections: max_connections?,
-        max_in_flight: max_in_flight?,
-        backlog: backlog?,
-        max_header: max_header?,
-        max_body: max_body?,
-        header_timeout: header_timeout?,
-        idle_timeout: idle_timeout?,
+    }),
+        max_body: defaulted(fields.optional("max_body"), None, |max| size(max).map(Some)),
+        header_timeout: fields.defaulted("header_timeout", duration),
+        idle_timeout: fields.defaulted("idle_timeout", duration);
+        address
     })
 }
 
@@ -138,10 +125,10 @@ fn address(address: &Cursor<'_>) -> Option<SocketAddr> {
 
 fn tls(tls: &Cursor<'_>) -> Option<TlsFiles> {
     let mut fields = tls.mapping(&schema::TLS)?;
-    let cert = fields.required("cert").and_then(|cert| file(&cert));
-    let key = fields.required("key").and_then(|key| file(&key));
-    fields.finish();
-    Some(TlsFiles { cert: cert?, key: key? })
+    record!(fields => TlsFiles {
+        cert: fields.required("cert").and_then(|cert| file(&cert)),
+        key: fields.required("key").and_then(|key| file(&key)),
+    })
 }
 
 fn file(file: &Cursor<'_>) -> Option<PathBuf> {

@@ -10,7 +10,7 @@ use super::{
     settings::ON_FAILURE,
 };
 use crate::{
-    decode::{Cursor, default_of},
+    decode::{Cursor, default_of, record},
     limit::defaulted,
     model::{Excess, Route, Rule, When},
     schema,
@@ -51,21 +51,14 @@ impl Known<'_> {
         let name = fields.required("name").and_then(|name| unique(&name, names, "every route"));
         let enabled = fields.defaulted("enabled", |it| it.switch());
         let when = condition::when(fields.optional("when"));
-        let strip_prefix =
-            defaulted(fields.optional("strip_prefix"), None, |prefix| strip_prefix(prefix).map(Some));
-        let upstream = fields.required("upstream").and_then(|upstream| self.upstreams.find(&upstream));
-        let rules = fields.optional("rules");
-        // Where the condition is wrong nobody knows what it captures: the rules are read without, for their own mistakes.
         let certain = when.clone().unwrap_or(When::Always);
-        let rules = defaulted(rules, Vec::new(), |rules| self.rules(rules, &certain, &mut taken.clone()));
-        fields.finish();
-        Some(Route {
-            name: name?,
-            enabled: enabled?,
-            when: when?,
-            strip_prefix: strip_prefix?,
-            upstream: upstream?,
-            rules: rules?,
+        record!(fields => Route {
+            strip_prefix: defaulted(fields.optional("strip_prefix"), None, |prefix| strip_prefix(prefix).map(Some)),
+            upstream: fields.required("upstream").and_then(|upstream| self.upstreams.find(&upstream)),
+            rules: defaulted(fields.optional("rules"), Vec::new(), |rules| {
+                self.rules(rules, &certain, &mut taken.clone())
+            });
+            name, enabled, when
         })
     }
 

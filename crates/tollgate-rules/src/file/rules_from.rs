@@ -1,7 +1,7 @@
 //! `rules_from`: the database that has the rules. What belongs to a node stays in its file.
 
 use crate::{
-    decode::{Cursor, Fields},
+    decode::{Cursor, Fields, record},
     limit::{defaulted, duration},
     model::{RuleTable, RulesFrom, SourceUrl},
     schema,
@@ -20,12 +20,12 @@ const TABLES: [(&str, RuleTable); 2] =
 /// Reads `rules_from`.
 pub(super) fn rules_from(from: &Cursor<'_>) -> Option<RulesFrom> {
     let mut fields = from.mapping(&schema::RULES_FROM)?;
-    let source = fields.required("source").and_then(|source| self::source(&source));
-    let poll = fields.defaulted("poll", self::poll);
-    let table = fields.defaulted("table", |table| table.choice(&TABLES));
-    let cache = defaulted(fields.optional("cache"), None, |cache| path(cache).map(Some));
-    fields.finish();
-    Some(RulesFrom { source: source?, poll: poll?, table: table?, cache: cache? })
+    record!(fields => RulesFrom {
+        source: fields.required("source").and_then(|source| self::source(&source)),
+        poll: fields.defaulted("poll", self::poll),
+        table: fields.defaulted("table", |table| table.choice(&TABLES)),
+        cache: defaulted(fields.optional("cache"), None, |cache| path(cache).map(Some)),
+    })
 }
 
 /// Notes what must not stand beside it.

@@ -2,7 +2,7 @@
 
 use super::all;
 use crate::{
-    decode::{Cursor, shorten},
+    decode::{Cursor, record, shorten},
     limit::{defaulted, duration},
     model::{AccessLog, LogFormat, LogLevel, LogSettings, RefusalLog, StoreSettings},
     schema,
@@ -28,24 +28,15 @@ pub(super) const ON_FAILURE: [(&str, OnFailure); 3] =
 /// Reads `store`.
 pub(super) fn store(store: &Cursor<'_>) -> Option<StoreSettings> {
     let mut fields = store.mapping(&schema::STORE)?;
-    let url = fields.defaulted("url", store_url);
-    let max_keys = fields.defaulted("max_keys", |it| it.positive());
-    let when_full = fields.defaulted("when_full", |when| when.choice(&WHEN_FULL));
-    let timeout = fields.defaulted("timeout", duration);
-    let on_failure = fields.defaulted("on_failure", |on| on.choice(&ON_FAILURE));
-    let nodes = fields.defaulted("nodes", |it| it.positive());
-    let lease = defaulted(fields.optional("lease"), None, |lease| duration(lease).map(Some));
-    let busy_poll = fields.defaulted("busy_poll", |it| it.switch());
-    fields.finish();
-    Some(StoreSettings {
-        url: url?,
-        max_keys: max_keys?,
-        when_full: when_full?,
-        timeout: timeout?,
-        on_failure: on_failure?,
-        nodes: nodes?,
-        lease: lease?,
-        busy_poll: busy_poll?,
+    record!(fields => StoreSettings {
+        url: fields.defaulted("url", store_url),
+        max_keys: fields.defaulted("max_keys", |it| it.positive()),
+        when_full: fields.defaulted("when_full", |when| when.choice(&WHEN_FULL)),
+        timeout: fields.defaulted("timeout", duration),
+        on_failure: fields.defaulted("on_failure", |on| on.choice(&ON_FAILURE)),
+        nodes: fields.defaulted("nodes", |it| it.positive()),
+        lease: defaulted(fields.optional("lease"), None, |lease| duration(lease).map(Some)),
+        busy_poll: fields.defaulted("busy_poll", |it| it.switch()),
     })
 }
 
@@ -125,17 +116,11 @@ const ACCESS: [(&str, AccessLog); 2] = [("off", AccessLog::Off), ("on", AccessLo
 /// Reads `log`.
 pub(super) fn log(log: &Cursor<'_>) -> Option<LogSettings> {
     let mut fields = log.mapping(&schema::LOG)?;
-    let refusals = fields.defaulted("refusals", |which| which.choice(&REFUSALS));
-    let refusals_level = fields.defaulted("refusals_level", |level| level.choice(&LEVELS));
-    let level = fields.defaulted("level", |level| level.choice(&LEVELS));
-    let format = fields.defaulted("format", |format| format.choice(&FORMATS));
-    let access = fields.defaulted("access", |access| access.choice(&ACCESS));
-    fields.finish();
-    Some(LogSettings {
-        refusals: refusals?,
-        refusals_level: refusals_level?,
-        level: level?,
-        format: format?,
-        access: access?,
+    record!(fields => LogSettings {
+        refusals: fields.defaulted("refusals", |which| which.choice(&REFUSALS)),
+        refusals_level: fields.defaulted("refusals_level", |level| level.choice(&LEVELS)),
+        level: fields.defaulted("level", |level| level.choice(&LEVELS)),
+        format: fields.defaulted("format", |format| format.choice(&FORMATS)),
+        access: fields.defaulted("access", |access| access.choice(&ACCESS)),
     })
 }

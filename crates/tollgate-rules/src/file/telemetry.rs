@@ -2,7 +2,7 @@
 
 use super::{all, upstream::check_url};
 use crate::{
-    decode::{Cursor, Message},
+    decode::{Cursor, Message, record},
     limit::defaulted,
     model::{Parents, Telemetry},
     schema,
@@ -14,13 +14,13 @@ const PARENTS: [(&str, Parents); 2] = [("follow", Parents::Follow), ("ignore", P
 /// Reads `telemetry`.
 pub(super) fn telemetry(telemetry: &Cursor<'_>) -> Option<Telemetry> {
     let mut fields = telemetry.mapping(&schema::TELEMETRY)?;
-    let otlp = fields.required("otlp").and_then(|otlp| collector(&otlp));
-    let sample = fields.defaulted("sample", share);
-    let parents = fields.defaulted("parents", |it| it.choice(&PARENTS));
-    let service = fields.defaulted("service", service);
-    let headers = defaulted(fields.optional("headers"), Vec::new(), headers);
-    fields.finish();
-    Some(Telemetry { otlp: otlp?, sample: sample?, parents: parents?, service: service?, headers: headers? })
+    record!(fields => Telemetry {
+        otlp: fields.required("otlp").and_then(|otlp| collector(&otlp)),
+        sample: fields.defaulted("sample", share),
+        parents: fields.defaulted("parents", |it| it.choice(&PARENTS)),
+        service: fields.defaulted("service", service),
+        headers: defaulted(fields.optional("headers"), Vec::new(), headers),
+    })
 }
 
 fn collector(otlp: &Cursor<'_>) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::{all, names::Names};
 use crate::{
-    decode::{Cursor, default_of, did_you_mean},
+    decode::{Cursor, default_of, did_you_mean, record},
     limit::{defaulted, duration},
     model::{HealthCheck, Server, Upstream},
     schema,
@@ -57,23 +57,15 @@ impl Upstream {
 /// An upstream; its name is still to come.
 fn upstream(value: &Cursor<'_>) -> Option<Upstream> {
     let mut fields = value.mapping(&schema::UPSTREAM)?;
-    let servers = fields.required("servers").and_then(|servers| self::servers(&servers));
-    let connect_timeout = fields.defaulted("connect_timeout", duration);
-    let timeout = fields.defaulted("timeout", duration);
-    let idle_timeout = fields.defaulted("idle_timeout", duration);
-    let abort_grace = fields.defaulted("abort_grace", duration);
-    let tunnel_timeout = fields.defaulted("tunnel_timeout", duration);
-    let health = defaulted(fields.optional("health"), None, |health| self::health(health).map(Some));
-    fields.finish();
-    Some(Upstream {
-        name: String::new(),
-        servers: servers?,
-        connect_timeout: connect_timeout?,
-        timeout: timeout?,
-        idle_timeout: idle_timeout?,
-        abort_grace: abort_grace?,
-        tunnel_timeout: tunnel_timeout?,
-        health: health?,
+    record!(fields => Upstream {
+        servers: fields.required("servers").and_then(|servers| self::servers(&servers)),
+        connect_timeout: fields.defaulted("connect_timeout", duration),
+        timeout: fields.defaulted("timeout", duration),
+        idle_timeout: fields.defaulted("idle_timeout", duration),
+        abort_grace: fields.defaulted("abort_grace", duration),
+        tunnel_timeout: fields.defaulted("tunnel_timeout", duration),
+        health: defaulted(fields.optional("health"), None, |health| self::health(health).map(Some)),
+        name: Some(String::new()),
     })
 }
 
@@ -103,10 +95,10 @@ fn server(item: &Cursor<'_>) -> Option<Server> {
         });
     }
     let mut fields = item.mapping(&schema::SERVER)?;
-    let url = fields.required("url").and_then(|url| self::url(&url));
-    let weight = fields.defaulted("weight", |it| it.positive());
-    fields.finish();
-    Some(Server { url: url?, weight: weight? })
+    record!(fields => Server {
+        url: fields.required("url").and_then(|url| self::url(&url)),
+        weight: fields.defaulted("weight", |it| it.positive()),
+    })
 }
 
 fn url(url: &Cursor<'_>) -> Option<String> {
@@ -168,24 +160,19 @@ pub(super) fn check_url(text: &str) -> Result<(), crate::decode::Message> {
 
 fn health(health: &Cursor<'_>) -> Option<HealthCheck> {
     let mut fields = health.mapping(&schema::HEALTH)?;
-    let path = fields.required("path").and_then(|path| match path.text("a path such as /ok")? {
-        text if text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+    record!(fields => HealthCheck {
+        path: fields.required("path").and_then(|path| match path.text("a path such as /ok")? {
+            text if text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Some(text.to_owned())
         }
         _ => {
             path.mistake("must begin with `/` and hold no spaces and only ASCII, such as /ok");
             None
         }
-    });
-    let every = fields.defaulted("every", duration);
-    let unhealthy_after = fields.defaulted("unhealthy_after", |it| it.positive());
-    let healthy_after = fields.defaulted("healthy_after", |it| it.positive());
-    fields.finish();
-    Some(HealthCheck {
-        path: path?,
-        every: every?,
-        unhealthy_after: unhealthy_after?,
-        healthy_after: healthy_after?,
+    }),
+        every: fields.defaulted("every", duration),
+        unhealthy_after: fields.defaulted("unhealthy_after", |it| it.positive()),
+        healthy_after: fields.defaulted("healthy_after", |it| it.positive()),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Who may look at the admin listener, and from where.
 
 use crate::{
-    decode::Cursor,
+    decode::{Cursor, record},
     model::{Listener, Role, TokenHash, User},
     schema,
 };
@@ -32,11 +32,11 @@ pub(super) fn users(users: &Cursor<'_>) -> Option<Vec<User>> {
 
 fn user(here: &Cursor<'_>) -> Option<User> {
     let mut fields = here.mapping(&schema::USER)?;
-    let name = fields.required("name").and_then(|name| self::name(&name));
-    let role = fields.required("role").and_then(|role| role.choice(&ROLES));
-    let token = fields.required("token").and_then(|token| hash(&token));
-    fields.finish();
-    Some(User { name: name?, role: role?, token: token? })
+    record!(fields => User {
+        name: fields.required("name").and_then(|name| self::name(&name)),
+        role: fields.required("role").and_then(|role| role.choice(&ROLES)),
+        token: fields.required("token").and_then(|token| hash(&token)),
+    })
 }
 
 fn name(name: &Cursor<'_>) -> Option<String> {

@@ -3,7 +3,8 @@
 //! It accepts whatever the decoder accepts, and refuses unknown keys, missing keys and values of the wrong kind; what one
 //! key demands of another only the decoder knows. A value from the environment may stand anywhere.
 
-use super::{FILE, Key, Kind, Need, Shape, json::Json};
+use super::{FILE, Key, Kind, Need, Shape};
+use serde_json::{Map, Value, json};
 
 /// The JSON Schema of rule files, for editors that complete and check while one types.
 ///
@@ -12,21 +13,20 @@ use super::{FILE, Key, Kind, Need, Shape, json::Json};
 /// ```
 #[must_use]
 pub fn json_schema() -> String {
-    let mut definitions: Vec<(String, Json)> =
-        shapes().iter().map(|shape| (shape.name.to_owned(), mapping(shape, Presence::Demanded))).collect();
-    let environment = Json::object([
-        ("description", Json::text("Takes a value from the environment.")),
-        ("type", Json::text("string")),
-        ("pattern", Json::text(r"\$\{")),
-    ]);
-    definitions.push(("environment".to_owned(), environment));
-    let schema = Json::object([
-        ("$schema", Json::text("https://json-schema.org/draft/2020-12/schema")),
-        ("title", Json::text("Tollgate rule file")),
-        ("$ref", Json::text("#/$defs/file")),
-        ("$defs", Json::Object(definitions)),
-    ]);
-    format!("{schema}\n")
+    let shapes = shapes();
+    let shapes = shapes.iter().map(|shape| (shape.name.to_owned(), mapping(shape, Presence::Demanded)));
+    let mut definitions: Map<String, Value> = shapes.collect();
+    let environment = json!({
+        "description": "Takes a value from the environment.", "type": "string", "pattern": r"\$\{",
+    });
+    definitions.insert("environment".to_owned(), environment);
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Tollgate rule file",
+        "$ref": "#/$defs/file",
+        "$defs": definitions,
+    });
+    format!("{schema:#}\n")
 }
 
 /// Every shape that a file leads to, as a reader comes across them.
@@ -59,106 +59,81 @@ enum Presence {
     Waived,
 }
 
-fn mapping(shape: &Shape, presence: Presence) -> Json {
+fn mapping(shape: &Shape, presence: Presence) -> Value {
     let described = |key: &Key| {
         let about = key.about.trim_end_matches('.');
         let about = match key.need {
             Need::Default(default) | Need::Otherwise(default) => format!("{about}. Default: {default}."),
             Need::Required(_) | Need::Optional => format!("{about}."),
         };
-        match value(&key.kind) {
-            Json::Object(mut entries) => {
-                entries.insert(0, ("description".to_owned(), Json::Text(about)));
-                Json::Object(entries)
-            }
-            other => other,
-        }
+        let mut schema = value(&key.kind);
+        schema["description"] = about.into();
+        schema
     };
     let (families, plain): (Vec<_>, Vec<_>) = shape.keys().partition(|key| key.family().is_some());
-    let properties = plain.iter().map(|key| (key.name, described(key)));
-    let mut json = Json::object([
-        ("description", Json::text(shape.about)),
-        ("type", Json::text("object")),
-        ("properties", Json::object(properties)),
-    ]);
+    let properties: Map<_, _> = plain.iter().map(|key| (key.name.to_owned(), described(key))).collect();
+    let mut schema = json!({
+        "description": shape.about, "type": "object", "properties": properties, "additionalProperties": false,
+    });
     if !families.is_empty() {
         let pattern = |key: &&Key| {
             let beginning = key.family().unwrap_or_default().replace('.', "\\.");
             (format!("^{beginning}."), described(key))
         };
-        json = json.with("patternProperties", Json::Object(families.iter().map(pattern).collect()));
+        schema["patternProperties"] = families.iter().map(pattern).collect::<Map<_, _>>().into();
     }
-    json = json.with("additionalProperties", Json::Bool(false));
     let required = shape.keys().filter(|key| matches!(key.need, Need::Required(_))).map(|key| key.name);
     let required: Vec<_> = required.collect();
     if !required.is_empty() && presence == Presence::Demanded {
-        json = json.with("required", Json::texts(required));
+        schema["required"] = json!(required);
     }
     if !shape.exactly_one.is_empty() {
-        let one = |name: &&'static str| Json::object([("required", Json::texts([*name]))]);
-        json = json.with("oneOf", Json::List(shape.exactly_one.iter().map(one).collect()));
+        schema["oneOf"] = shape.exactly_one.iter().map(|name| json!({ "required": [name] })).collect();
     }
-    json
+    schema
 }
 
-fn value(kind: &Kind) -> Json {
+fn value(kind: &Kind) -> Value {
     match kind {
-        Kind::Version => {
-            or_environment(Json::object([("enum", Json::List(vec![Json::Number(1), Json::text("1")]))]))
-        }
-        Kind::Switch => or_environment(Json::object([("type", Json::text("boolean"))])),
+        Kind::Version => or_environment(json!({ "enum": [1, "1"] })),
+        Kind::Switch => or_environment(json!({ "type": "boolean" })),
         Kind::Count => whole(0),
         Kind::Positive => whole(1),
-        Kind::Number => or_environment(Json::object([("type", Json::text("number"))])),
+        Kind::Number => or_environment(json!({ "type": "number" })),
         // Text without quotes may look like a number or a boolean to an editor.
-        Kind::Text(_) => Json::object([("type", Json::texts(["string", "number", "boolean"]))]),
+        Kind::Text(_) => json!({ "type": ["string", "number", "boolean"] }),
         Kind::Rate => pattern(r"^[0-9].*/.*[a-zµ]$|\$\{"),
         Kind::Duration => pattern(r"^[0-9].*[a-zµ]$|\$\{"),
-        Kind::Size => Json::object([(
-            "anyOf",
-            Json::List(vec![
-                Json::object([("type", Json::text("integer")), ("minimum", Json::Number(0))]),
-                pattern(r"^[0-9.]+[A-Za-z]*$|\$\{"),
-            ]),
-        )]),
-        Kind::Word(words) => or_environment(Json::object([("enum", Json::texts(words.iter().copied()))])),
+        Kind::Size => json!({
+            "anyOf": [{ "type": "integer", "minimum": 0 }, pattern(r"^[0-9.]+[A-Za-z]*$|\$\{")],
+        }),
+        Kind::Word(words) => or_environment(json!({ "enum": words })),
         Kind::Mapping(shape) => reference(shape.name),
         Kind::PartOf(shapes) => {
-            let parts = shapes.iter().map(|shape| mapping(shape, Presence::Waived)).collect();
-            Json::object([("anyOf", Json::List(parts))])
+            let parts: Vec<_> = shapes.iter().map(|shape| mapping(shape, Presence::Waived)).collect();
+            json!({ "anyOf": parts })
         }
-        Kind::Named(_, inner) => {
-            Json::object([("type", Json::text("object")), ("additionalProperties", value(inner))])
-        }
-        Kind::List(inner) => Json::object([("type", Json::text("array")), ("items", value(inner))]),
+        Kind::Named(_, inner) => json!({ "type": "object", "additionalProperties": value(inner) }),
+        Kind::List(inner) => json!({ "type": "array", "items": value(inner) }),
         Kind::OneOrList(inner) => {
-            let list = Json::object([("type", Json::text("array")), ("items", value(inner))]);
-            Json::object([("anyOf", Json::List(vec![value(inner), list]))])
+            json!({ "anyOf": [value(inner), { "type": "array", "items": value(inner) }] })
         }
-        Kind::Either(kinds) => Json::object([("anyOf", Json::List(kinds.iter().map(value).collect()))]),
+        Kind::Either(kinds) => json!({ "anyOf": kinds.iter().map(value).collect::<Vec<_>>() }),
     }
 }
 
-fn whole(least: i64) -> Json {
-    or_environment(Json::object([
-        ("type", Json::text("integer")),
-        ("minimum", Json::Number(least)),
-        ("maximum", Json::Number(u32::MAX.into())),
-    ]))
+fn whole(least: u32) -> Value {
+    or_environment(json!({ "type": "integer", "minimum": least, "maximum": u32::MAX }))
 }
 
-fn pattern(pattern: &str) -> Json {
-    Json::object([("type", Json::text("string")), ("pattern", Json::text(pattern))])
+fn pattern(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": pattern })
 }
 
-fn or_environment(json: Json) -> Json {
-    Json::object([("anyOf", Json::List(vec![json, environment()]))])
+fn or_environment(schema: Value) -> Value {
+    json!({ "anyOf": [schema, reference("environment")] })
 }
 
-fn environment() -> Json {
-    reference("environment")
-}
-
-fn reference(name: &str) -> Json {
-    Json::object([("$ref", Json::text(format!("#/$defs/{name}")))])
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
 }

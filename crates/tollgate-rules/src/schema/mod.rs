@@ -6,7 +6,6 @@
 //! a burst above an initial) is not described here: the decoder says it better.
 
 mod draft;
-mod json;
 mod limits;
 mod reference;
 mod rules;
