@@ -1,12 +1,12 @@
 //! The shapes as a JSON Schema, draft 2020-12.
 //!
-//! It accepts whatever the decoder accepts, and refuses unknown keys, missing keys and values of the wrong kind; what one
-//! key demands of another only the decoder knows. A value from the environment may stand anywhere.
+//! It accepts everything that the decoder accepts, and rejects unknown keys, missing keys and values of the wrong type. Only
+//! the decoder checks constraints between keys. Every value may come from the environment.
 
 use super::{FILE, Key, Kind, Need, Shape};
 use serde_json::{Map, Value, json};
 
-/// The JSON Schema of rule files, for editors that complete and check while one types.
+/// The JSON Schema of rule files, for completion and checks in editors.
 ///
 /// ```
 /// assert!(tollgate_rules::json_schema().contains("\"token_bucket\""));
@@ -17,7 +17,7 @@ pub fn json_schema() -> String {
     let shapes = shapes.iter().map(|shape| (shape.name.to_owned(), mapping(shape, Presence::Demanded)));
     let mut definitions: Map<String, Value> = shapes.collect();
     let environment = json!({
-        "description": "Takes a value from the environment.", "type": "string", "pattern": r"\$\{",
+        "description": "A value from the environment.", "type": "string", "pattern": r"\$\{",
     });
     definitions.insert("environment".to_owned(), environment);
     let schema = json!({
@@ -29,7 +29,7 @@ pub fn json_schema() -> String {
     format!("{schema:#}\n")
 }
 
-/// Every shape that a file leads to, as a reader comes across them.
+/// Every shape that is reachable from a file, in order of first use.
 pub(super) fn shapes() -> Vec<&'static Shape> {
     let mut shapes = Vec::new();
     collect(&FILE, &mut shapes);
@@ -52,7 +52,7 @@ fn collect_kind(kind: &Kind, shapes: &mut Vec<&'static Shape>) {
     }
 }
 
-/// Whether required keys must be there.
+/// Whether required keys are enforced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Demanded,

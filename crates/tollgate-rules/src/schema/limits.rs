@@ -1,4 +1,4 @@
-//! The keys of limits: algorithms, and their numbers.
+//! The keys of limits: algorithms and their parameters.
 
 use super::{
     Key,
@@ -6,23 +6,22 @@ use super::{
     Shape,
 };
 
-const RATE: Key = Key::required("rate", Rate, "10/s", "How many units come back per time");
-const LIMIT: Key = Key::required("limit", Positive, "100", "How many units in a window");
-const WINDOW: Key = Key::required("window", Duration, "1m", "How long a window is");
+const LIMIT: Key = Key::required("limit", Positive, "100", "Maximum number of units in a window");
+const WINDOW: Key = Key::required("window", Duration, "1m", "Length of the window");
 
 pub(crate) static TOKEN_BUCKET: Shape = Shape {
     name: "token_bucket",
-    about: "At most burst + rate * t in any time t.",
+    about: "Refills at `rate`, up to `burst` units: allows at most burst + rate * t units in any time t.",
     example: "{ rate: 10/s, burst: 100 }",
     keys: &[&[
-        RATE,
-        Key::required("burst", Positive, "100", "The most that may come at once"),
-        Key::otherwise("initial", Count, "the burst", "What a new key holds"),
+        Key::required("rate", Rate, "10/s", "Refill rate"),
+        Key::required("burst", Positive, "100", "Bucket size: the largest burst"),
+        Key::otherwise("initial", Count, "the value of `burst`", "Units in the bucket of a new key"),
         Key::defaulted(
             "refill",
             Word(&["continuous", "interval"]),
             "continuous",
-            "Unit by unit, or the rate's whole amount every whole period",
+            "`continuous` adds units one by one; `interval` adds the whole amount of the rate at the end of every period",
         ),
     ]],
     exactly_one: &[],
@@ -30,16 +29,16 @@ pub(crate) static TOKEN_BUCKET: Shape = Shape {
 
 pub(crate) static LEAKY_BUCKET: Shape = Shape {
     name: "leaky_bucket",
-    about: "A charge fits where level + cost <= capacity; the level falls at the rate.",
+    about: "Allows a charge if level + cost <= capacity; the level drains at `rate`.",
     example: "{ rate: 10/s, capacity: 20 }",
     keys: &[&[
-        RATE,
-        Key::required("capacity", Positive, "20", "The highest level"),
+        Key::required("rate", Rate, "10/s", "Drain rate"),
+        Key::required("capacity", Positive, "20", "Maximum level"),
         Key::defaulted(
             "delay",
             Kind::Either(&[Positive, Word(&["none"])]),
             "none",
-            "How many pass at once, while the others wait for the pace; `none`: pass or refuse",
+            "Units that are allowed at once; units above it are delayed to the pace of `rate`. `none`: no charge is delayed",
         ),
     ]],
     exactly_one: &[],
@@ -47,31 +46,36 @@ pub(crate) static LEAKY_BUCKET: Shape = Shape {
 
 pub(crate) static SMOOTH_BURSTY: Shape = Shape {
     name: "smooth_bursty",
-    about: "Guava's SmoothBursty: pay later.",
+    about: "Guava's SmoothBursty: a charge is allowed at once, and the next one waits for its cost.",
     example: "{ rate: 5/s }",
     keys: &[&[
-        Key::required("rate", Rate, "5/s", "How many units per time"),
-        Key::defaulted("max_burst", Duration, "1s", "How much unused time is kept"),
-        Key::defaulted("initial", Count, "0", "What a new key has kept"),
+        Key::required("rate", Rate, "5/s", "Units per time"),
+        Key::defaulted("max_burst", Duration, "1s", "Idle time whose units are stored for a later burst"),
+        Key::defaulted("initial", Count, "0", "Stored units of a new key"),
     ]],
     exactly_one: &[],
 };
 
 pub(crate) static SMOOTH_WARMING_UP: Shape = Shape {
     name: "smooth_warming_up",
-    about: "Guava's SmoothWarmingUp: slow when cold, at the rate once warm.",
+    about: "Guava's SmoothWarmingUp: slow after idle time, then faster up to `rate`.",
     example: "{ rate: 5/s, warmup: 3s }",
     keys: &[&[
-        Key::required("rate", Rate, "5/s", "How many units per time, once warm"),
-        Key::required("warmup", Duration, "3s", "How long warming up takes"),
-        Key::defaulted("cold_factor", Number, "3", "How many times slower a cold one is; 1 or more"),
+        Key::required("rate", Rate, "5/s", "Units per time when warm"),
+        Key::required("warmup", Duration, "3s", "Duration of the warm-up"),
+        Key::defaulted(
+            "cold_factor",
+            Number,
+            "3",
+            "How many times slower than `rate` a cold limiter is; at least 1",
+        ),
     ]],
     exactly_one: &[],
 };
 
 pub(crate) static FIXED_WINDOW: Shape = Shape {
     name: "fixed_window",
-    about: "At most limit in each window.",
+    about: "At most `limit` units in each window.",
     example: "{ limit: 100, window: 1m }",
     keys: &[&[
         LIMIT,
@@ -79,19 +83,19 @@ pub(crate) static FIXED_WINDOW: Shape = Shape {
             "align",
             Word(&["epoch", "first_hit", "calendar"]),
             "epoch",
-            "Where windows begin: at multiples since 1970, with a key's first charge, or with the calendar's units",
+            "Start of the windows: `epoch` at multiples of the window since 1970, `first_hit` at a key's first charge, `calendar` at the units of the calendar",
         ),
         Key::required(
             "window",
             Kind::Either(&[Duration, Word(&["forever", "hour", "day", "week", "month", "year"])]),
             "1m",
-            "How long a window is; with `align: calendar` a unit of the calendar",
+            "Length of the window; with `align: calendar` a unit of the calendar",
         ),
         Key::defaulted(
             "time_zone",
             Kind::Text("time zone"),
             "UTC",
-            "Whose calendar; with `align: calendar` only",
+            "Time zone of the calendar; only with `align: calendar`",
         ),
     ]],
     exactly_one: &[],
@@ -99,7 +103,7 @@ pub(crate) static FIXED_WINDOW: Shape = Shape {
 
 pub(crate) static SLIDING_LOG: Shape = Shape {
     name: "sliding_log",
-    about: "At most limit in any window, exactly.",
+    about: "At most `limit` units in any window, exactly; memory per key grows up to `limit` entries.",
     example: "{ limit: 5, window: 1m }",
     keys: &[&[LIMIT, WINDOW]],
     exactly_one: &[],
@@ -107,15 +111,15 @@ pub(crate) static SLIDING_LOG: Shape = Shape {
 
 pub(crate) static SLIDING_WINDOW: Shape = Shape {
     name: "sliding_window",
-    about: "Never more than limit in any window; refuses at most `precision` longer than a log.",
+    about: "At most `limit` units in any window; a unit counts for up to `precision` longer than in a log.",
     example: "{ limit: 100, window: 1m, precision: 1s }",
-    keys: &[&[LIMIT, WINDOW, Key::required("precision", Duration, "1s", "How long a sub-window is")]],
+    keys: &[&[LIMIT, WINDOW, Key::required("precision", Duration, "1s", "Length of a sub-window")]],
     exactly_one: &[],
 };
 
 pub(crate) static SLIDING_COUNTER: Shape = Shape {
     name: "sliding_counter",
-    about: "Two counters, weighted: little memory, a stated error.",
+    about: "Approximates a sliding window with two weighted counters: little memory, a bounded error.",
     example: "{ limit: 100, window: 1m }",
     keys: &[&[LIMIT, WINDOW]],
     exactly_one: &[],
@@ -123,23 +127,28 @@ pub(crate) static SLIDING_COUNTER: Shape = Shape {
 
 pub(crate) static CONCURRENCY: Shape = Shape {
     name: "concurrency",
-    about: "At most limit in flight.",
+    about: "At most `limit` units in flight.",
     example: "{ limit: 20, max_hold: 30s }",
     keys: &[&[
-        Key::required("limit", Positive, "20", "How many at once"),
-        Key::defaulted("max_hold", Duration, "1m", "After how long without renewal a slot counts as lost"),
-        Key::defaulted("queue", Count, "0", "How many may wait for a slot"),
+        Key::required("limit", Positive, "20", "Maximum number of units in flight"),
+        Key::defaulted(
+            "max_hold",
+            Duration,
+            "1m",
+            "How long a slot is held without renewal before it is released",
+        ),
+        Key::defaulted("queue", Count, "0", "Maximum number of requests that wait for a slot"),
     ]],
     exactly_one: &[],
 };
 
 pub(crate) static BANDWIDTH: Shape = Shape {
     name: "bandwidth",
-    about: "The pace of one response's body, on this node; nobody is charged. In a rule's limits only.",
+    about: "Limits the speed of each response body on this node. It has no key and charges nothing. Only in the limits of a rule.",
     example: "{ rate: 50KiB/s, after: 1MiB }",
     keys: &[&[
-        Key::required("rate", Rate, "50KiB/s", "How many bytes per time"),
-        Key::defaulted("after", Size, "0", "How many bytes go at full speed first"),
+        Key::required("rate", Rate, "50KiB/s", "Bytes per time"),
+        Key::defaulted("after", Size, "0", "Bytes that are sent at full speed first"),
     ]],
     exactly_one: &[],
 };
@@ -148,7 +157,7 @@ const fn algorithm(shape: &'static Shape) -> Key {
     Key::optional(shape.name, Kind::Mapping(shape), shape.about)
 }
 
-/// The algorithms that requests are charged by, as keys.
+/// The algorithms that charge requests, as keys.
 pub(super) static CHARGES: [Key; 9] = [
     algorithm(&TOKEN_BUCKET),
     algorithm(&LEAKY_BUCKET),
@@ -161,7 +170,7 @@ pub(super) static CHARGES: [Key; 9] = [
     algorithm(&CONCURRENCY),
 ];
 
-/// Those of them that hold nothing.
+/// The algorithms without slots.
 static RATES: [Key; 8] = [
     algorithm(&TOKEN_BUCKET),
     algorithm(&LEAKY_BUCKET),
@@ -175,10 +184,10 @@ static RATES: [Key; 8] = [
 
 pub(super) static PACE: [Key; 1] = [algorithm(&BANDWIDTH)];
 
-/// One limit by itself, as `parse_limit` reads it.
+/// A single limit, as `parse_limit` reads it.
 pub(crate) static LIMIT_ALONE: Shape = Shape {
     name: "limit",
-    about: "One algorithm and its numbers.",
+    about: "One algorithm and its parameters.",
     example: "token_bucket: { rate: 10/s, burst: 5 }",
     keys: &[&CHARGES, &PACE],
     exactly_one: &[],
@@ -187,7 +196,7 @@ pub(crate) static LIMIT_ALONE: Shape = Shape {
 /// A limit of an Envoy descriptor.
 pub(crate) static DESCRIPTOR_LIMIT: Shape = Shape {
     name: "algorithm",
-    about: "One algorithm and its numbers.",
+    about: "One algorithm and its parameters.",
     example: "{ sliding_log: { limit: 5, window: 30s } }",
     keys: &[&RATES],
     exactly_one: &[],
@@ -196,7 +205,7 @@ pub(crate) static DESCRIPTOR_LIMIT: Shape = Shape {
 /// A limit with a name.
 pub(crate) static NAMED_LIMIT: Shape = Shape {
     name: "named_limit",
-    about: "One algorithm and its numbers; one budget wherever it is used with the same key.",
+    about: "One algorithm and its parameters. The limit is one budget wherever it is used with the same key.",
     example: "{ token_bucket: { rate: 10/s, burst: 100 } }",
     keys: &[
         &CHARGES,
@@ -217,13 +226,13 @@ pub(crate) static NAMED_LIMIT: Shape = Shape {
                         &CONCURRENCY,
                     ]),
                 ),
-                "Other numbers for some keys; what is left out is the limit's own",
+                "Other parameters for some keys; parameters that are left out keep the limit's values",
             ),
             Key::otherwise(
                 "max_keys",
                 Positive,
-                "the store's",
-                "How many keys it may have in memory; another number there begins the limit anew",
+                "`store.max_keys`, shared with other limits",
+                "Maximum number of keys of this limit in memory, in a table of its own. A change starts the limit anew",
             ),
         ],
     ],

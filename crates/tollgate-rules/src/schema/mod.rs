@@ -1,9 +1,9 @@
-//! Every key that a file may hold, described once.
+//! The definition of every key of a rule file.
 //!
-//! A [`Shape`] is a kind of mapping: its keys, what they hold, what they are when left out, and one line about each. The
-//! decoder judges unknown and missing keys by it, and asserts that it asked for every key it promises; the JSON Schema and
-//! the reference are printed from it. So the three cannot drift apart. What one key demands of another (a name that exists,
-//! a burst above an initial) is not described here: the decoder says it better.
+//! A [`Shape`] defines a mapping: its keys, their values, their defaults, and a line of description for each. The decoder
+//! uses it to report unknown and missing keys, and asserts that it reads every key that is defined; the JSON Schema and the
+//! reference are generated from it. So the three agree. Constraints between keys (a name that must exist, an initial above
+//! the burst) are not part of it; the decoder checks them.
 
 mod draft;
 mod limits;
@@ -21,19 +21,19 @@ pub(crate) use telemetry::*;
 
 /// A kind of mapping.
 pub(crate) struct Shape {
-    /// What the schema and the reference call it.
+    /// Its name in the schema and the reference.
     pub(crate) name: &'static str,
-    /// What it is.
+    /// Its description.
     pub(crate) about: &'static str,
-    /// One, as a person would write it.
+    /// An example.
     pub(crate) example: &'static str,
     /// Its keys, in groups that several shapes may share.
     pub(crate) keys: &'static [&'static [Key]],
-    /// Keys of which it holds exactly one; none where any may stand together.
+    /// Keys of which exactly one is required; empty if there is no such constraint.
     pub(crate) exactly_one: &'static [&'static str],
 }
 
-/// One key of a mapping. Where its name ends in `.NAME`, it stands for every name with that beginning.
+/// One key of a mapping. A name that ends in `.NAME` stands for every name with that prefix.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
@@ -41,22 +41,22 @@ pub(crate) struct Key {
     pub(crate) about: &'static str,
 }
 
-/// Whether a key must be there.
+/// Whether a key is required, and its default.
 #[derive(Clone, Copy)]
 pub(crate) enum Need {
-    /// It must; this is how it could look.
+    /// Required; with an example.
     Required(&'static str),
-    /// It is this when left out, which the reader reads as if the file had it.
+    /// The default, which the decoder reads as if it were in the file.
     Default(&'static str),
-    /// It is this when left out, in words: what it is depends on something else.
+    /// The default in words, because it depends on something else.
     Otherwise(&'static str),
-    /// It is nothing when left out.
+    /// Optional, without a default.
     Optional,
 }
 
-/// What a key holds.
+/// The value of a key.
 pub(crate) enum Kind {
-    /// The file's version.
+    /// The version of the file format.
     Version,
     /// `true` or `false`.
     Switch,
@@ -66,7 +66,7 @@ pub(crate) enum Kind {
     Positive,
     /// A number that need not be whole.
     Number,
-    /// Text, of the sort named here.
+    /// Text, with the name of what it contains.
     Text(&'static str),
     /// An amount per duration.
     Rate,
@@ -80,7 +80,7 @@ pub(crate) enum Kind {
     Mapping(&'static Shape),
     /// A mapping with some of the keys of one of these shapes.
     PartOf(&'static [&'static Shape]),
-    /// A mapping from names of the sort named here.
+    /// A mapping from names; the text says what they name.
     Named(&'static str, &'static Kind),
     /// A list.
     List(&'static Kind),
@@ -96,7 +96,7 @@ impl Shape {
         self.keys.iter().copied().flatten()
     }
 
-    /// What a key is when left out.
+    /// The default of a key.
     pub(crate) fn default_text(&self, name: &str) -> &'static str {
         match self.key(name).map(|key| key.need) {
             Some(Need::Default(text)) => text,
@@ -104,7 +104,7 @@ impl Shape {
         }
     }
 
-    /// The key that `name` is, or stands for.
+    /// The key that `name` matches.
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys().find(|key| match key.family() {
             Some(beginning) => name.strip_prefix(beginning).is_some_and(|rest| !rest.is_empty()),
@@ -130,7 +130,7 @@ impl Key {
         Self { name, kind, need: Need::Optional, about }
     }
 
-    /// What the names begin with that it stands for: `header.` for `header.NAME`.
+    /// The prefix of the names that it stands for: `header.` for `header.NAME`.
     pub(crate) fn family(&self) -> Option<&'static str> {
         self.name.strip_suffix("NAME")
     }

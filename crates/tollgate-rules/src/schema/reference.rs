@@ -1,19 +1,18 @@
-//! The shapes as a page of the book: every key, what it holds, what it is when left out, and a line about it.
+//! The shapes as a page of the book: every key with its value, default and description.
 
 use super::{Key, Kind, Need, Shape, draft::shapes};
 use std::fmt::Write;
 
 const HEAD: &str = r#"# Reference: every key of a rule file
 
-Made from the same description that the reader of the file and `tollgate.schema.json` go by; `json_schema()` and
-`reference()` of the crate `tollgate-rules` print both. Point your editor at the schema and it completes and checks while
-you type.
+Generated from the definitions that the parser and [the JSON Schema](tollgate.schema.json) use. Set the schema in your
+editor to complete and check keys while you type; `tollgate schema` prints it.
 
-A rule file is YAML 1.2, one document. Anchors are ignored, and aliases, merge keys and tags are refused: a named limit is
-how a rule file repeats itself. Unknown keys, keys given twice, zero rates and unknown names are mistakes; all are told at
-once, each with its line, its column, its path, and the nearest known name.
+A rule file is one YAML 1.2 document. Anchors are ignored; aliases, merge keys and tags are mistakes. To use a limit in
+several places, give it a name. Unknown keys, repeated keys, zero rates and unknown names are mistakes. All mistakes are
+reported at once, each with its line, column and path, and with the nearest known name.
 
-| what | how it is written |
+| value | form |
 |---|---|
 | rate | `10/s`, `0.5/s`, `600/m`, `100/30s`; of bytes `50KiB/s` |
 | duration | `20ms`, `1m30s`, `7d` |
@@ -22,9 +21,9 @@ once, each with its line, its column, its path, and the nearest known name.
 | address | an IP address and a port: `127.0.0.1:8080`, `[::1]:8080` |
 | name | up to 128 bytes on one line |
 
-`${NAME}` in any value takes it from the environment (in a flow mapping such as `{ url: "${URL}" }` it needs quotes). It is
-always text, whatever it looks like, and is never shown in a message. A name that is not set is a mistake. `$${` is `${`
-itself. Keys are written out, except those of `overrides`.
+`${NAME}` in a value inserts an environment variable (in a flow mapping such as `{ url: "${URL}" }` it needs quotes). The
+inserted text is never parsed as YAML and never shown in a message. A variable that is not set is a mistake. Write `$${`
+for a literal `${`. Keys cannot contain variables, except those of `overrides`.
 "#;
 
 /// The reference of rule files, in Markdown.
@@ -40,7 +39,7 @@ pub fn reference() -> String {
 
 fn section(page: &mut String, shape: &Shape) -> std::fmt::Result {
     write!(page, "\n## {}\n\n{}\n\n```yaml\n{}\n```\n\n", shape.name, shape.about, shape.example)?;
-    page.push_str("| key | holds | default | |\n|---|---|---|---|\n");
+    page.push_str("| key | value | default | description |\n|---|---|---|---|\n");
     for Key { name, kind, need, about } in shape.keys() {
         let default = match need {
             Need::Required(_) => "required".to_owned(),
@@ -68,7 +67,7 @@ fn holds(kind: &Kind) -> String {
         Kind::Size => "size".to_owned(),
         Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Kind::Mapping(shape) => format!("[{0}](#{0})", shape.name),
-        Kind::PartOf(_) => "some numbers of the limit's algorithm".to_owned(),
+        Kind::PartOf(_) => "parameters of the limit's algorithm".to_owned(),
         Kind::Named(name, inner) => format!("mapping from: {name}; to: {}", holds(inner)),
         Kind::List(inner) => format!("list of: {}", holds(inner)),
         Kind::OneOrList(inner) => format!("{}, or a list of them", holds(inner)),

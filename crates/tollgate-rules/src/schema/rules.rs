@@ -8,28 +8,33 @@ use super::{
     settings::ON_FAILURE,
 };
 
-const NAME: Key = Key::required("name", Text("name"), "orders", "Its name; no sibling has it");
-const ENABLED: Key = Key::defaulted("enabled", Switch, "true", "`false` keeps it and skips it");
+const NAME: Key = Key::required("name", Text("name"), "orders", "Name, unique among its siblings");
+const ENABLED: Key = Key::defaulted("enabled", Switch, "true", "`false` turns it off without removing it");
 
 /// A route.
 pub(crate) static ROUTE: Shape = Shape {
     name: "route",
-    about: "Which requests go where, and what they pay.",
+    about: "Selects requests, applies rules to them, and forwards them to an upstream.",
     example: "{ name: orders, upstream: orders }",
     keys: &[&[
         NAME,
         ENABLED,
-        Key::otherwise("when", Mapping(&WHEN), "every request", "Which requests"),
+        Key::otherwise("when", Mapping(&WHEN), "every request", "Condition for requests"),
         Key::optional(
             "strip_prefix",
             Text("path"),
-            "What is cut off the path's front before upstream sees it",
+            "Prefix that is removed from the path before the request is forwarded",
         ),
-        Key::required("upstream", Text("name of an upstream"), "orders", "Where they go"),
+        Key::required(
+            "upstream",
+            Text("name of an upstream"),
+            "orders",
+            "Upstream that requests are forwarded to",
+        ),
         Key::optional(
             "rules",
             Kind::List(&Mapping(&RULE)),
-            "All that match apply; their charges are one atomic set",
+            "Rules of the route. All that match apply, and their charges are decided as one atomic set",
         ),
     ]],
     exactly_one: &[],
@@ -38,29 +43,29 @@ pub(crate) static ROUTE: Shape = Shape {
 /// A rule.
 pub(crate) static RULE: Shape = Shape {
     name: "rule",
-    about: "Conditions, charges, and what the excess gets.",
+    about: "A condition, limits to charge, and the action on denied requests.",
     example: "{ name: per-ip, limits: [ { use: per-client, key: [ip] } ] }",
     keys: &[&[
         NAME,
         ENABLED,
-        Key::otherwise("when", Mapping(&WHEN), "every request", "Which of the route's requests"),
+        Key::otherwise("when", Mapping(&WHEN), "every request", "Condition for requests of the route"),
         Key::required(
             "limits",
             Kind::List(&Mapping(&RULE_LIMIT)),
             "[ { use: per-client, key: [ip] } ]",
-            "What is charged",
+            "Limits to charge",
         ),
         Key::defaulted(
             "excess",
             Kind::Either(&[Word(&["reject", "shadow"]), Mapping(&EXCESS)]),
             "reject",
-            "What becomes of requests that find no room; `shadow` counts, logs and lets pass",
+            "Action on denied requests; `shadow` counts, logs and allows them",
         ),
         Key::otherwise(
             "on_failure",
             ON_FAILURE,
-            "the store's",
-            "What is decided while the store does not answer",
+            "that of the store",
+            "Decision while the store does not answer, as `store.on_failure`",
         ),
     ]],
     exactly_one: &[],
@@ -69,27 +74,27 @@ pub(crate) static RULE: Shape = Shape {
 /// One charge of a rule, or its bandwidth.
 pub(crate) static RULE_LIMIT: Shape = Shape {
     name: "rule_limit",
-    about: "One charge: a named limit or an algorithm of the rule's own, and whose bucket. Or a bandwidth, without a key.",
+    about: "One charge: a named limit (`use`) or an algorithm of the rule's own, and the key to charge. Or a `bandwidth`, without a key.",
     example: "{ use: per-client, key: [ip] }",
     keys: &[
         &[
-            Key::optional("use", Text("name of a limit"), "A limit of `limits`"),
+            Key::optional("use", Text("name of a limit"), "Name of a limit in `limits`"),
             Key::optional(
                 "key",
                 Kind::OneOrList(&Text("attribute")),
-                "Whose bucket: `ip`, `ip/24`, `header.NAME`, `query.NAME`, `cookie.NAME`, `path.NAME`, `host`, `method`, `path`, `route`, `rule`; `[]` is one bucket for all. Required, except with `bandwidth`",
+                "Attributes that select the bucket to charge: `ip`, `ip/24`, `header.NAME`, `query.NAME`, `cookie.NAME`, `path.NAME`, `host`, `method`, `path`, `route`, `rule`; `[]` is one bucket for all requests. Required, except with `bandwidth`",
             ),
             Key::defaulted(
                 "missing",
                 Word(&["share", "skip", "deny"]),
                 "share",
-                "A request that lacks an attribute of the key: shares one bucket with its like, is not charged, is refused",
+                "For requests without an attribute of the key: `share` charges one bucket for all that lack it, `skip` charges nothing, `deny` answers 400",
             ),
             Key::defaulted(
                 "cost",
                 Kind::Either(&[Positive, Word(&["content-length"]), Mapping(&HEADER_COST)]),
                 "1",
-                "How many units",
+                "Units to charge: a number, the announced length of the body (`content-length`), or a number from a header",
             ),
         ],
         &CHARGES,
@@ -110,38 +115,38 @@ pub(crate) static RULE_LIMIT: Shape = Shape {
     ],
 };
 
-/// What the excess gets, where a word does not say it.
+/// The action on denied requests, in full.
 pub(crate) static EXCESS: Shape = Shape {
     name: "excess",
-    about: "What becomes of requests that find no room. The words `reject` and `shadow` may stand for it.",
+    about: "Action on denied requests. Short forms: the words `reject` and `shadow`.",
     example: "{ wait: 500ms }",
     keys: &[&[
-        Key::optional("reject", Mapping(&REJECT), "Refused, with this answer"),
-        Key::optional("wait", Duration, "Held in order, up to this long"),
-        Key::optional("divert", Text("name of an upstream"), "Sent to this upstream"),
-        Key::optional("degrade", Mapping(&DEGRADE), "Answered with this instead"),
+        Key::optional("reject", Mapping(&REJECT), "Deny with this response"),
+        Key::optional("wait", Duration, "Queue the request for at most this time, in order of arrival"),
+        Key::optional("divert", Text("name of an upstream"), "Forward the request to this upstream instead"),
+        Key::optional("degrade", Mapping(&DEGRADE), "Respond with this instead of forwarding the request"),
     ]],
     exactly_one: &["reject", "wait", "divert", "degrade"],
 };
 
-const BODY: Key = Key::optional("body", Text("body"), "Its body");
-const CONTENT_TYPE: Key = Key::optional("content_type", Text("media type"), "What the body is");
+const BODY: Key = Key::optional("body", Text("body"), "Response body");
+const CONTENT_TYPE: Key = Key::optional("content_type", Text("media type"), "Content type of the body");
 
-/// A refusal spelt out.
+/// The response to denied requests.
 pub(crate) static REJECT: Shape = Shape {
     name: "reject",
-    about: "A refusal spelt out. Without a body it reads as `refusal` says.",
+    about: "The response to denied requests. Without `body` it has the format that `refusal` sets.",
     example: "{ status: 429, body: \"Slow down.\" }",
-    keys: &[&[Key::defaulted("status", Positive, "429", "Its status, 200 to 599"), BODY, CONTENT_TYPE]],
+    keys: &[&[Key::defaulted("status", Positive, "429", "Response status, 200 to 599"), BODY, CONTENT_TYPE]],
     exactly_one: &[],
 };
 
-/// An answer instead of the real one.
+/// A substitute response.
 pub(crate) static DEGRADE: Shape = Shape {
     name: "degrade",
-    about: "An answer instead of the real one.",
+    about: "A substitute response for denied requests.",
     example: "{ status: 200, body: \"[]\" }",
-    keys: &[&[Key::defaulted("status", Positive, "200", "Its status, 200 to 599"), BODY, CONTENT_TYPE]],
+    keys: &[&[Key::defaulted("status", Positive, "200", "Response status, 200 to 599"), BODY, CONTENT_TYPE]],
     exactly_one: &[],
 };
 
@@ -150,97 +155,93 @@ const VALUE: Kind = Kind::OneOrList(&Kind::Either(&[Text("text"), Mapping(&MATCH
 /// A condition.
 pub(crate) static WHEN: Shape = Shape {
     name: "when",
-    about: "A condition: every attribute that is named must match; a list means any of.",
+    about: "A condition. Every attribute that is named must match; a list matches if one of its values does.",
     example: "{ path: \"/orders/**\", method: POST }",
     keys: &[&[
         Key::optional(
             "path",
             VALUE,
-            "The path, decoded: a glob (`*` one segment, `**` any number, `{name}` one segment, captured)",
+            "Decoded path. Text is a glob: `*` matches one segment, `**` any number of segments, `{name}` one segment, which it captures",
         ),
-        Key::optional("method", VALUE, "The method, exactly"),
-        Key::optional("host", VALUE, "The host asked for, without the port; letter case does not matter"),
+        Key::optional("method", VALUE, "Method, case-sensitive"),
+        Key::optional("host", VALUE, "Requested host without the port, case-insensitive"),
         Key::optional(
             "header.NAME",
             VALUE,
-            "A header. Lines of a header that is a list, such as `Accept`, are joined; for others see `on_repeat`. `Authorization` is read with its scheme as registered and one blank, and `Basic` in canonical base64",
+            "Header value. Lines of a header that is a list, such as `Accept`, are joined; for other headers see `on_repeat`. `Authorization` is normalized: the scheme as registered, one space, and canonical base64 after `Basic`",
         ),
-        Key::optional(
-            "query.NAME",
-            VALUE,
-            "A parameter of the query, decoded; where it is repeated see `on_repeat`",
-        ),
+        Key::optional("query.NAME", VALUE, "Decoded query parameter; if it is repeated, see `on_repeat`"),
         Key::optional(
             "cookie.NAME",
             VALUE,
-            "A cookie without quotes and escapes, percent-decoded; where it is repeated see `on_repeat`",
+            "Cookie value without quotes and escapes, percent-decoded; if it is repeated, see `on_repeat`",
         ),
-        Key::optional("ip", VALUE, "The client's address: an address or a network such as 10.0.0.0/8"),
-        Key::optional("time", Kind::OneOrList(&Mapping(&TIME)), "At some times only"),
-        Key::optional("any", Kind::List(&Mapping(&WHEN)), "One of these holds"),
-        Key::optional("all", Kind::List(&Mapping(&WHEN)), "All of these hold"),
-        Key::optional("not", Mapping(&WHEN), "This does not hold"),
+        Key::optional("ip", VALUE, "Client address: an IP address or a network such as `10.0.0.0/8`"),
+        Key::optional("time", Kind::OneOrList(&Mapping(&TIME)), "Times at which the condition holds"),
+        Key::optional("any", Kind::List(&Mapping(&WHEN)), "At least one of these conditions holds"),
+        Key::optional("all", Kind::List(&Mapping(&WHEN)), "All of these conditions hold"),
+        Key::optional("not", Mapping(&WHEN), "This condition does not hold"),
     ]],
     exactly_one: &[],
 };
 
 const TEXTS: Kind = Kind::OneOrList(&Text("text"));
 
-/// What an attribute is compared with.
+/// How an attribute is compared.
 pub(crate) static MATCHER: Shape = Shape {
     name: "matcher",
-    about: "What an attribute is compared with; several must all hold; a list means any of. Text alone stands for a glob of `path`, an address or network of `ip`, `exact` elsewhere.",
+    about: "How an attribute is compared. All keys that are given must hold; a list matches if one of its values does. Short form: text alone, which is a glob for `path`, an address or network for `ip`, and `exact` for all others.",
     example: "{ prefix: /orders/ }",
     keys: &[&[
-        Key::optional("exact", TEXTS, "It is this, letter by letter"),
-        Key::optional("prefix", TEXTS, "It begins with this"),
-        Key::optional("suffix", TEXTS, "It ends with this"),
-        Key::optional("contains", TEXTS, "This is somewhere in it"),
-        Key::optional("regex", TEXTS, "All of it matches this regular expression"),
-        Key::optional("glob", TEXTS, "The path has this shape; of `path` only"),
-        Key::optional("exists", Switch, "It is there, or (`false`) it is not"),
+        Key::optional("exact", TEXTS, "The value equals this text"),
+        Key::optional("prefix", TEXTS, "The value starts with this text"),
+        Key::optional("suffix", TEXTS, "The value ends with this text"),
+        Key::optional("contains", TEXTS, "The value contains this text"),
+        Key::optional("regex", TEXTS, "The whole value matches this regular expression"),
+        Key::optional("glob", TEXTS, "The path matches this glob; only for `path`"),
+        Key::optional("exists", Switch, "`true`: the attribute is present; `false`: it is absent"),
         Key::optional(
             "blank",
             Switch,
-            "It is not there, empty or all blanks; or (`false`) there is something in it",
+            "`true`: the attribute is absent, empty or only blanks; `false`: it has other content",
         ),
     ]],
     exactly_one: &[],
 };
 
-/// A span of time.
+/// A time interval.
 pub(crate) static TIME: Shape = Shape {
     name: "time",
-    about: "From when, until when: once (`2026-11-15T10:00:00Z`, or `2026-11-15 10:00:00` in the time zone) or every day (`09:00`, `09:00:30`; an `after` later than its `before` spans midnight).",
+    about: "A time interval: once (`2026-11-15T10:00:00Z`, or `2026-11-15 10:00:00` in the time zone) or every day (`09:00`, `09:00:30`; if `after` is later than `before`, the interval spans midnight).",
     example: "{ after: 09:00, before: 17:00, time_zone: Europe/Paris }",
     keys: &[&[
-        Key::optional("after", Text("point in time"), "Not before this; it counts itself"),
-        Key::optional("before", Text("point in time"), "Before this; it does not count itself"),
-        Key::defaulted("time_zone", Text("time zone"), "UTC", "Where the clock hangs"),
+        Key::optional("after", Text("point in time"), "Start, inclusive"),
+        Key::optional("before", Text("point in time"), "End, exclusive"),
+        Key::defaulted("time_zone", Text("time zone"), "UTC", "Time zone of `after` and `before`"),
     ]],
     exactly_one: &[],
 };
 
-/// A cost that a header tells.
+/// A cost from a request header.
 pub(crate) static HEADER_COST: Shape = Shape {
     name: "header_cost",
-    about: "A cost that a header tells. Whoever may send the header says what a request costs, between `min` and `max`.",
+    about: "A cost from a request header. Clients that can send the header choose their cost between `min` and `max`, so use it only for trusted ones.",
     example: "{ header: x-cost, default: 1, max: 100 }",
     keys: &[&[
-        Key::required("header", Text("name of a header"), "x-cost", "Which header"),
+        Key::required("header", Text("name of a header"), "x-cost", "Name of the header"),
         Key::otherwise(
             "default",
             Count,
             "1",
-            "Where there is none, or no number in it; `min` where that is more and nothing is said",
+            "Cost of a request without the header, or with a value that is not a whole number. If left out and `min` is greater, it is `min`",
         ),
         Key::defaulted(
             "min",
             Count,
             "1",
-            "At least; what is below counts as this. With 0 a request may say that it is free",
+            "Minimum cost; smaller values are raised to it. With 0, requests can be free",
         ),
-        Key::defaulted("max", Positive, "4294967295", "At most; what is above counts as this"),
+        Key::defaulted("max", Positive, "4294967295", "Maximum cost; greater values are lowered to it"),
     ]],
     exactly_one: &[],
 };

@@ -1,4 +1,4 @@
-//! The keys of everything that is no rule: the file as a whole, listeners, the store, upstreams, logs.
+//! The keys of the top level and of settings: listeners, users, the store, the log, upstreams, domains.
 
 use super::{
     Key,
@@ -9,96 +9,108 @@ use super::{
 /// A whole rule file.
 pub(crate) static FILE: Shape = Shape {
     name: "file",
-    about: "A rule file.",
+    about: "The top level of a rule file.",
     example: "version: 1",
     keys: &[&[
-        Key::required("version", Kind::Version, "1", "The version of this format"),
+        Key::required("version", Kind::Version, "1", "Version of the rule file format"),
         Key::defaulted(
             "enabled",
             Switch,
             "true",
-            "The global switch: `false` refuses nothing and touches no store",
+            "Global switch. `false` turns all limits off: every request is allowed, and the store is not used",
         ),
         Key::optional(
             "rules_from",
             Mapping(&RULES_FROM),
-            "The database that has the rules: `enabled`, `limits`, `upstreams`, `everywhere` and `routes` are there then, not here",
+            "Database that has the rules. `enabled`, `limits`, `upstreams`, `everywhere` and `routes` are then in the database and are errors in this file, except with `table: t_ratelimite_conf`",
         ),
-        Key::optional("listen", Mapping(&LISTEN), "What is opened; only what is named"),
-        Key::optional("store", Mapping(&STORE), "Where what was used is kept"),
-        Key::optional("trusted_proxies", Kind::List(&Text("network")), "Whose X-Forwarded-For is believed"),
+        Key::optional("listen", Mapping(&LISTEN), "Listeners; only those that are named are opened"),
+        Key::optional("store", Mapping(&STORE), "Where the state of limits is stored"),
+        Key::optional(
+            "trusted_proxies",
+            Kind::List(&Text("network")),
+            "Proxies whose `X-Forwarded-For` is trusted",
+        ),
         Key::defaulted(
             "encoded_slash",
             Word(&["reject", "decode", "keep"]),
             "reject",
-            "Encoded slashes (`%2F`) in paths, and backslashes: answered 400, read as slashes, or kept encoded",
+            "Handling of encoded slashes (`%2F`) and backslashes in paths: `reject` answers 400, `decode` treats them as slashes, `keep` keeps them encoded",
         ),
         Key::defaulted(
             "on_repeat",
             Word(&["reject", "first", "last"]),
             "reject",
-            "A header, cookie or query parameter that a key or condition names, given twice: answered 400, or the first \
-             or last value counts",
+            "Handling of requests that repeat a header, cookie or query parameter that a key or condition names: `reject` \
+             answers 400, `first` and `last` use the first or last value",
         ),
         Key::defaulted(
             "headers",
             Word(&["draft-10", "x-ratelimit", "none"]),
             "draft-10",
-            "How responses tell of limits",
+            "Rate limit headers in responses: `RateLimit` and `RateLimit-Policy` as in the IETF draft 10, `X-RateLimit-*`, or none",
         ),
         Key::defaulted(
             "refusal",
             Word(&["problem", "soul", "plain"]),
             "problem",
-            "How a refusal reads: `application/problem+json`, as the Soul gateway answers, or a line of text",
+            "Format of responses to denied requests: `application/problem+json`, the format of the Soul gateway, or a line of text",
         ),
-        Key::optional("log", Mapping(&LOG), "What is logged"),
-        Key::optional("telemetry", Mapping(&TELEMETRY), "Where traces are sent; nowhere where left out"),
+        Key::optional("log", Mapping(&LOG), "Log settings"),
+        Key::optional("telemetry", Mapping(&TELEMETRY), "Tracing settings. Without them no traces are sent"),
         Key::optional(
             "limits",
             Kind::Named("name", &Mapping(&NAMED_LIMIT)),
-            "Limits by name, for rules and doors",
+            "Limits by name, for rules and the decision APIs",
         ),
-        Key::optional("upstreams", Kind::Named("name", &Mapping(&UPSTREAM)), "Where requests go, by name"),
+        Key::optional(
+            "upstreams",
+            Kind::Named("name", &Mapping(&UPSTREAM)),
+            "Upstreams by name: the servers that requests are forwarded to",
+        ),
         Key::optional(
             "domains",
             Kind::Either(&[FILES, Mapping(&DOMAINS)]),
-            "What the gRPC listener decides by: files of envoyproxy/ratelimit, read as they are",
+            "Limits of the `grpc` listener: files of envoyproxy/ratelimit, read unchanged",
         ),
-        Key::optional("everywhere", Kind::List(&Mapping(&RULE)), "Rules of every route, before its own"),
+        Key::optional(
+            "everywhere",
+            Kind::List(&Mapping(&RULE)),
+            "Rules that apply to every route, before its own rules",
+        ),
         Key::optional(
             "routes",
             Kind::List(&Mapping(&ROUTE)),
-            "The first that matches takes the request; none: 404",
+            "Routes in order: the first that matches takes the request; if none does, the response is 404",
         ),
     ]],
     exactly_one: &[],
 };
 
-/// The database that has the rules.
+/// The database with the rules.
 pub(crate) static RULES_FROM: Shape = Shape {
     name: "rules_from",
-    about: "The database that has the rules, and how it is followed. See [rules in SQL](rules-in-sql.md).",
+    about: "The database with the rules, and how the node follows its changes. See [rules in SQL](rules-in-sql.md).",
     example: "{ source: \"sqlite://rules.db\" }",
     keys: &[&[
         Key::required(
             "source",
             Text("address of a database"),
             "\"mysql://user:password@127.0.0.1/rules\"",
-            "`mysql://` (or `mariadb://`), `postgres://` (or `postgresql://`) or `sqlite://`; never shown",
+            "`mysql://` (or `mariadb://`), `postgres://` (or `postgresql://`) or `sqlite://`. The password and everything after a `?` are never shown",
         ),
-        Key::defaulted("poll", Duration, "2s", "How often it is asked for changes; from 50ms to 1h"),
+        Key::defaulted("poll", Duration, "2s", "Poll interval for changes, from 50ms to 1h"),
         Key::defaulted(
             "table",
             Word(&["native", "t_ratelimite_conf"]),
             "native",
-            "Our own tables, which are made where they are missing; or the table `t_ratelimite_conf`, read as it stands \
-             beside the rules of this file",
+            "`native`: Tollgate's own tables, which it creates if they are missing. `t_ratelimite_conf`: an existing table of \
+             that name, read unchanged, in addition to the rules of this file",
         ),
         Key::optional(
             "cache",
             Text("file"),
-            "Keeps the last good rules, for a start while the database is away",
+            "File for the last valid rules, used to start while the database is unavailable",
         ),
     ]],
     exactly_one: &[],
@@ -109,73 +121,73 @@ const FILES: Kind = Kind::List(&Text("pattern of files"));
 /// Envoy's descriptors.
 pub(crate) static DOMAINS: Shape = Shape {
     name: "domains",
-    about: "Files of envoyproxy/ratelimit, one domain each, and how they are understood. The list of files alone may stand for it. \
-        A descriptor in them may have an `algorithm` in the place of its unit, such as `algorithm: { sliding_log: { limit: 5, window: 30s } }`.",
+    about: "Files of envoyproxy/ratelimit, one domain each, and how they are evaluated. Short form: the list of files alone. \
+        A descriptor in these files can have an `algorithm` in place of a unit, such as `algorithm: { sliding_log: { limit: 5, window: 30s } }`.",
     example: "{ files: [ \"domains/*.yaml\" ] }",
     keys: &[&[
         Key::required(
             "files",
             FILES,
             "[ \"domains/*.yaml\" ]",
-            "Which files; relative to this one, `*` is any part of a name",
+            "File names relative to this file; `*` matches any part of a name",
         ),
         Key::defaulted(
             "atomic",
             Switch,
             "false",
-            "Whether all descriptors of a request are charged or none is, and refused hits do not count (comes closest to `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`)",
+            "Charge all descriptors of a request or none, and do not count denied hits (closest to `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT`)",
         ),
         Key::defaulted(
             "shadow_mode",
             Switch,
             "false",
-            "Whether requests pass whatever their descriptors say (`SHADOW_MODE`)",
+            "Allow every request, whatever its descriptors decide (`SHADOW_MODE`)",
         ),
         Key::defaulted(
             "quota_mode",
             Switch,
             "false",
-            "Whether a request is refused only where all its descriptors are over (`QUOTA_MODE`)",
+            "Deny a request only if all its descriptors are over their limits (`QUOTA_MODE`)",
         ),
         Key::defaulted(
             "headers",
             Switch,
             "false",
-            "Whether answers carry RateLimit headers for the response (`LIMIT_RESPONSE_HEADERS_ENABLED`)",
+            "Return RateLimit headers for Envoy to add to the response (`LIMIT_RESPONSE_HEADERS_ENABLED`)",
         ),
         Key::defaulted(
             "dynamic_metadata",
             Switch,
             "false",
-            "Whether answers carry the request, and the `metadata` of the descriptors that are within their limits (`RESPONSE_DYNAMIC_METADATA`)",
+            "Return the request, and the `metadata` of descriptors within their limits, as dynamic metadata (`RESPONSE_DYNAMIC_METADATA`)",
         ),
         Key::defaulted(
             "merge",
             Switch,
             "false",
-            "Whether a file may continue another's domain (`MERGE_DOMAIN_CONFIG`)",
+            "Allow several files to define one domain (`MERGE_DOMAIN_CONFIG`)",
         ),
         Key::defaulted(
             "count_refused",
             Switch,
             "true",
-            "Whether a descriptor counts the hits that it refuses; other descriptors of the request are counted either way (see `atomic`)",
+            "Count the hits that a descriptor denies. Other descriptors of the request are counted either way (see `atomic`)",
         ),
     ]],
     exactly_one: &[],
 };
 
-/// Which listeners there are.
+/// The listeners.
 pub(crate) static LISTEN: Shape = Shape {
     name: "listen",
-    about: "What is opened; only what is named.",
+    about: "Listeners. Only those that are named are opened.",
     example: "{ gateway: 127.0.0.1:8080 }",
     keys: &[&[
-        Key::optional("gateway", LISTENER_KIND, "The reverse proxy"),
-        Key::optional("grpc", LISTENER_KIND, "Envoy's rate limit service, v3"),
-        Key::optional("http", LISTENER_KIND, "JSON questions"),
-        Key::optional("resp", LISTENER_KIND, "Any Redis client"),
-        Key::optional("admin", LISTENER_KIND, "Health, metrics, API, console"),
+        Key::optional("gateway", LISTENER_KIND, "Reverse proxy"),
+        Key::optional("grpc", LISTENER_KIND, "Envoy's rate limit service (v3)"),
+        Key::optional("http", LISTENER_KIND, "JSON API"),
+        Key::optional("resp", LISTENER_KIND, "Redis protocol (RESP), for Redis clients"),
+        Key::optional("admin", LISTENER_KIND, "Health, metrics, admin API, console"),
     ]],
     exactly_one: &[],
 };
@@ -185,73 +197,83 @@ const LISTENER_KIND: Kind = Kind::Either(&[Text("address"), Mapping(&LISTENER)])
 /// One listener, in full.
 pub(crate) static LISTENER: Shape = Shape {
     name: "listener",
-    about: "An address, and how much is taken there. The address alone may stand for it.",
+    about: "An address, and the limits on its connections and requests. Short form: the address alone.",
     example: "{ address: 127.0.0.1:8080 }",
     keys: &[&[
         Key::required("address", Text("address"), "127.0.0.1:8080", "An IP address and a port"),
-        Key::optional("tls", Mapping(&TLS), "With TLS, by these files"),
+        Key::optional("tls", Mapping(&TLS), "Serve TLS with this certificate"),
         Key::optional(
             "tokens",
             Kind::List(&Text("token")),
-            "Words of which a client has to know one: `AUTH` of Redis, `authorization: Bearer` of HTTP and gRPC. `http`, \
-             `grpc` and `resp` alone ask for them",
+            "Accepted tokens. Clients authenticate with one of them: `AUTH` of Redis, `authorization: Bearer` of HTTP and gRPC. \
+             Only for `http`, `grpc` and `resp`",
         ),
         Key::defaulted(
             "open",
             Switch,
             "false",
-            "Lets `http`, `grpc` and `resp` listen beyond this machine without a token",
+            "Allow `http`, `grpc` and `resp` to listen beyond loopback without tokens",
         ),
         Key::optional(
             "users",
             Kind::List(&Mapping(&USER)),
-            "Who may look at `admin`, and do what there. Without any, whoever is on this machine may do everything",
+            "Users of `admin` and their roles. Without users, `admin` must listen on loopback, and everyone who reaches it has every permission",
         ),
         Key::defaulted(
             "proxied",
             Switch,
             "false",
-            "Lets `admin` listen beyond this machine without TLS, since a proxy in front of it has that",
+            "Allow `admin` to listen beyond loopback without TLS, because a proxy in front of it provides TLS",
         ),
-        Key::defaulted("max_connections", Positive, "10000", "Connections at once; more wait to be accepted"),
-        Key::defaulted("max_in_flight", Positive, "2000", "Requests at once; more are answered 503"),
+        Key::defaulted(
+            "max_connections",
+            Positive,
+            "10000",
+            "Maximum number of connections; further ones wait to be accepted",
+        ),
+        Key::defaulted(
+            "max_in_flight",
+            Positive,
+            "2000",
+            "Maximum number of requests in flight; further ones are answered 503",
+        ),
         Key::defaulted(
             "backlog",
             Positive,
             "1024",
-            "Connections that the system holds until they are accepted",
+            "Maximum number of connections that the system queues until they are accepted",
         ),
-        Key::defaulted("max_header", Size, "32KiB", "The longest head of a request"),
-        Key::optional("max_body", Size, "The longest body of a request; any where left out"),
-        Key::defaulted("header_timeout", Duration, "10s", "How long a client may take to send a head"),
+        Key::defaulted("max_header", Size, "32KiB", "Maximum size of a request head"),
+        Key::optional("max_body", Size, "Maximum size of a request body; unlimited if left out"),
+        Key::defaulted("header_timeout", Duration, "10s", "Timeout for receiving a request head"),
         Key::defaulted(
             "idle_timeout",
             Duration,
             "75s",
-            "How long a connection may lie idle, between requests or in a body. A client of `http` or `grpc` that answers the pings of HTTP/2 is not idle",
+            "Timeout for idle connections, between requests or within a body. A client of `http` or `grpc` that answers HTTP/2 pings is not idle",
         ),
     ]],
     exactly_one: &[],
 };
 
-/// Somebody who may look at the admin listener.
+/// A user of the admin listener.
 pub(crate) static USER: Shape = Shape {
     name: "user",
-    about: "Somebody who may look at the admin listener, and do there what the role allows.",
+    about: "A user of the admin listener.",
     example: "{ name: ann, role: operator, token: \"sha256:...\" }",
     keys: &[&[
-        Key::required("name", Text("name"), "ann", "What the audit log calls them"),
+        Key::required("name", Text("name"), "ann", "Name in the audit log"),
         Key::required(
             "role",
             Word(&["viewer", "operator", "admin"]),
             "viewer",
-            "`viewer` looks; `operator` also switches, resets, grants and bans; `admin` also changes the rules",
+            "`viewer` can read; `operator` can also turn switches and reset, grant and ban keys; `admin` can also change the rules",
         ),
         Key::required(
             "token",
             Text("hash of a token"),
             "\"sha256:...\"",
-            "The hash of the token they show; `tollgate token` makes both",
+            "Hash of the user's token; `tollgate token` creates both",
         ),
     ]],
     exactly_one: &[],
@@ -260,11 +282,11 @@ pub(crate) static USER: Shape = Shape {
 /// Files for TLS.
 pub(crate) static TLS: Shape = Shape {
     name: "tls",
-    about: "A certificate and its key.",
+    about: "A certificate and its private key.",
     example: "{ cert: cert.pem, key: key.pem }",
     keys: &[&[
-        Key::required("cert", Text("file"), "cert.pem", "The certificate chain, in PEM"),
-        Key::required("key", Text("file"), "key.pem", "Its key, in PEM"),
+        Key::required("cert", Text("file"), "cert.pem", "Certificate chain in PEM format"),
+        Key::required("key", Text("file"), "key.pem", "Private key in PEM format"),
     ]],
     exactly_one: &[],
 };
@@ -272,7 +294,7 @@ pub(crate) static TLS: Shape = Shape {
 /// The store.
 pub(crate) static STORE: Shape = Shape {
     name: "store",
-    about: "Where what was used is kept.",
+    about: "Where the state of limits is stored: in memory or in Redis.",
     example: "{ url: \"memory:\" }",
     keys: &[&[
         Key::defaulted(
@@ -281,31 +303,31 @@ pub(crate) static STORE: Shape = Shape {
             "memory:",
             "`memory:`, `redis://`, `rediss://`, `redis-cluster://`, `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`",
         ),
-        Key::defaulted("max_keys", Positive, "1000000", "How many keys memory holds"),
+        Key::defaulted("max_keys", Positive, "1000000", "Maximum number of keys in memory"),
         Key::defaulted(
             "when_full",
             Word(&["evict", "deny"]),
             "evict",
-            "What a new key gets when memory is full of live ones: another's place, or a refusal",
+            "For a new key when memory is full of keys in use: `evict` removes another key, `deny` denies the request",
         ),
-        Key::defaulted("timeout", Duration, "20ms", "How long a question to Redis may take"),
+        Key::defaulted("timeout", Duration, "20ms", "Timeout of a call to Redis"),
         Key::defaulted(
             "on_failure",
             ON_FAILURE,
             "local",
-            "While Redis does not answer: all pass, none passes, or this node decides by its share",
+            "Decision while Redis does not answer: `open` allows, `closed` denies, `local` decides on this node with its share of the limit",
         ),
-        Key::defaulted("nodes", Positive, "1", "How many nodes share the limits"),
+        Key::defaulted("nodes", Positive, "1", "Number of nodes that share the limits"),
         Key::optional(
             "lease",
             Duration,
-            "How long units are taken ahead for; left out, every decision is Redis's own",
+            "Duration of leases: for keys that are used often, a node takes units ahead and spends them without a call to Redis. If left out, Redis makes every decision",
         ),
         Key::defaulted(
             "busy_poll",
             Switch,
             "true",
-            "Under load, poll for an answer of a nearby Redis for up to 50 µs before sleeping",
+            "Under load, poll for the reply of a nearby Redis for up to 50 µs before sleeping",
         ),
     ]],
     exactly_one: &[],
@@ -318,61 +340,61 @@ const LEVEL: Kind = Word(&["error", "warn", "info", "debug", "trace"]);
 /// The log.
 pub(crate) static LOG: Shape = Shape {
     name: "log",
-    about: "What is logged.",
+    about: "Log settings.",
     example: "{ level: info }",
     keys: &[&[
         Key::defaulted(
             "refusals",
             Word(&["sampled", "all", "off"]),
             "sampled",
-            "Which refusals: a few a second and the number of those left out, every one, or none",
+            "Which denied requests are logged: `sampled` logs a few a second and the number of those left out, `all` every one, `off` none",
         ),
         Key::defaulted(
             "refusals_level",
             LEVEL,
             "info",
-            "The level that refusals are told at, whatever `level` is",
+            "Level of the lines about denied requests; `level` does not affect them",
         ),
-        Key::defaulted("level", LEVEL, "info", "How much of everything else"),
+        Key::defaulted("level", LEVEL, "info", "Level of all other lines, except access lines"),
         Key::defaulted(
             "format",
             Word(&["text", "json"]),
             "text",
-            "How a line reads: for people, or one JSON object each",
+            "`text` for people, `json` for one JSON object a line",
         ),
-        Key::defaulted("access", Word(&["off", "on"]), "off", "Whether every request gets a line"),
+        Key::defaulted("access", Word(&["off", "on"]), "off", "`on` logs a line for every request"),
     ]],
     exactly_one: &[],
 };
 
-/// Where requests go.
+/// An upstream.
 pub(crate) static UPSTREAM: Shape = Shape {
     name: "upstream",
-    about: "Servers that answer the same requests.",
+    about: "A group of servers that handle the same requests.",
     example: "{ servers: [ \"http://127.0.0.1:9001\" ] }",
     keys: &[&[
         Key::required(
             "servers",
             Kind::List(&Kind::Either(&[Text("address of a server"), Mapping(&SERVER)])),
             "[ \"http://127.0.0.1:9001\" ]",
-            "Who answers; at least one",
+            "Servers; at least one",
         ),
-        Key::defaulted("connect_timeout", Duration, "1s", "How long a connection may take"),
-        Key::defaulted("timeout", Duration, "30s", "How long an answer may take to begin"),
+        Key::defaulted("connect_timeout", Duration, "1s", "Timeout for connecting to a server"),
+        Key::defaulted("timeout", Duration, "30s", "Timeout for the start of a response"),
         Key::defaulted(
             "idle_timeout",
             Duration,
             "1500ms",
-            "How long an unused connection to a server is kept. Set it lower than the server's own keep-alive timeout",
+            "How long an unused connection to a server is kept open. Set it lower than the server's own keep-alive timeout",
         ),
         Key::defaulted(
             "abort_grace",
             Duration,
             "30s",
-            "How long a request that its client aborted still counts while the server works on it",
+            "How long a request that its client aborted keeps its slots and counts as in flight while the server works on it",
         ),
         Key::defaulted("tunnel_timeout", Duration, "1h", "Idle timeout of a WebSocket or other upgrade"),
-        Key::optional("health", Mapping(&HEALTH), "How servers are asked whether they are well"),
+        Key::optional("health", Mapping(&HEALTH), "Health checks of the servers"),
     ]],
     exactly_one: &[],
 };
@@ -380,39 +402,44 @@ pub(crate) static UPSTREAM: Shape = Shape {
 /// One server of an upstream, in full.
 pub(crate) static SERVER: Shape = Shape {
     name: "server",
-    about: "One server. The address alone may stand for it.",
+    about: "One server. Short form: the address alone.",
     example: "{ url: \"http://127.0.0.1:9001\" }",
     keys: &[&[
         Key::required(
             "url",
             Text("address of a server"),
             "\"http://127.0.0.1:9001\"",
-            "`http://`, `https://` or `h2c://`, a host and perhaps a port",
+            "`http://`, `https://` or `h2c://`, a host and an optional port",
         ),
-        Key::defaulted("weight", Positive, "1", "Its share of the requests, beside the others' weights"),
+        Key::defaulted(
+            "weight",
+            Positive,
+            "1",
+            "Share of the requests, relative to the weights of the other servers",
+        ),
     ]],
     exactly_one: &[],
 };
 
-/// How servers are asked whether they are well.
+/// Health checks of an upstream's servers.
 pub(crate) static HEALTH: Shape = Shape {
     name: "health",
-    about: "How servers are asked whether they are well.",
+    about: "Health checks of an upstream's servers.",
     example: "{ path: /ok }",
     keys: &[&[
-        Key::required("path", Text("path"), "/ok", "What is asked for"),
-        Key::defaulted("every", Duration, "5s", "How often"),
+        Key::required("path", Text("path"), "/ok", "Path to request"),
+        Key::defaulted("every", Duration, "5s", "Interval between checks"),
         Key::defaulted(
             "unhealthy_after",
             Positive,
             "3",
-            "After how many failures in a row it gets no more requests",
+            "Failed checks in a row after which a server gets no more requests",
         ),
         Key::defaulted(
             "healthy_after",
             Positive,
             "2",
-            "After how many successes in a row it gets requests again",
+            "Successful checks in a row after which it gets requests again",
         ),
     ]],
     exactly_one: &[],

@@ -1,4 +1,4 @@
-//! The keys of what is sent to an OpenTelemetry collector.
+//! The keys of tracing: spans for an OpenTelemetry collector.
 
 use super::{
     Key,
@@ -9,32 +9,32 @@ use super::{
 /// Traces.
 pub(crate) static TELEMETRY: Shape = Shape {
     name: "telemetry",
-    about: "A span for requests through the gateway, sent to an OpenTelemetry collector. Nothing is sent anywhere but there.",
+    about: "Tracing: a span for each sampled request through the gateway, sent to an OpenTelemetry collector and nowhere else.",
     example: "{ otlp: \"http://127.0.0.1:4318\" }",
     keys: &[&[
         Key::required(
             "otlp",
             Text("address of a collector"),
             "\"http://127.0.0.1:4318\"",
-            "A collector that takes OTLP over HTTP; spans go to `/v1/traces` below it",
+            "Collector for OTLP over HTTP; spans go to `/v1/traces` below it",
         ),
         Key::defaulted(
             "sample",
             Number,
             "0.01",
-            "Of the requests that come without a trace, this share begins one; between 0 and 1",
+            "Share of the requests without a trace that start one, from 0 to 1",
         ),
         Key::defaulted(
             "parents",
             Word(&["follow", "ignore"]),
             "follow",
-            "Requests that come with a trace: its own flag says whether there is a span, or `sample` does",
+            "Whether requests that belong to a trace get a span: `follow` follows the trace's sampled flag, `ignore` decides by `sample`",
         ),
-        Key::defaulted("service", Text("name"), "tollgate", "What this service is called in traces"),
+        Key::defaulted("service", Text("name"), "tollgate", "Service name in traces"),
         Key::optional(
             "headers",
             Kind::Named("header", &Text("value")),
-            "Headers that the collector asks for, such as an authorization",
+            "Headers to send to the collector, such as `authorization`",
         ),
     ]],
     exactly_one: &[],
