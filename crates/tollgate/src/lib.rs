@@ -24,6 +24,8 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/choosing.md")]
 #[doc = include_str!("../../../docs/algorithms.md")]
+#[doc = include_str!("../../../docs/zh-CN/algorithms.md")]
+#[doc = include_str!("../../../docs/zh-CN/quick-start.md")]
 #[cfg_attr(all(feature = "tokio", feature = "http-body"), doc = include_str!("../../../docs/waiting.md"))]
 mod documents {}
 
