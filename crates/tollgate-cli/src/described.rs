@@ -143,7 +143,7 @@ pub(crate) fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Re
         HeaderName::from_bytes(name.as_bytes()).with_context(|| format!("{name:?}: no header's name"))?;
     // Anything else that HTTP allows could not be told in JSON.
     let value = HeaderValue::from_str(value).with_context(|| format!("{value:?}: no header's value"))?;
-    headers.append(name, value);
+    headers.try_append(name, value).context("there are more headers than a request can have")?;
     Ok(())
 }
 

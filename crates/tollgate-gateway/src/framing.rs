@@ -72,7 +72,7 @@ pub(crate) struct WrongLength;
 
 /// Digits only: no sign, no blanks, no list; as many as surely fit.
 pub(crate) fn plain_number(text: &[u8]) -> Option<u64> {
-    if !(1..19).contains(&text.len()) {
+    if !(1..=19).contains(&text.len()) {
         return None;
     }
     text.iter().try_fold(0_u64, |number, digit| match digit {

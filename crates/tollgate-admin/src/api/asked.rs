@@ -19,10 +19,10 @@ const LONGEST: usize = 4 * 1024 * 1024;
 /// How long a body may take.
 const SAID_WITHIN: Duration = Duration::from_secs(10);
 
-/// A JSON body.
-pub(crate) struct Said<T>(pub(crate) T);
+/// A JSON body of at most `MOST` bytes.
+pub(crate) struct Said<T, const MOST: usize = LONGEST>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Said<T> {
+impl<T: DeserializeOwned, S: Sync, const MOST: usize> FromRequest<S> for Said<T, MOST> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Said<T> {
             let detail = "the body must be JSON, and say so: content-type: application/json";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
-        let bytes = read(request.into_body(), LONGEST, SAID_WITHIN).await?;
+        let bytes = read(request.into_body(), MOST, SAID_WITHIN).await?;
         // A value that was read may be a token; where it stands is enough.
         let told = |error: JsonError| Problem::asked_wrong(error.without_value().describe("the body"));
         json::read(&bytes).map(Self).map_err(told)

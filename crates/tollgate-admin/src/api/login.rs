@@ -16,6 +16,9 @@ use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// A token, with room for any.
+const LONGEST: usize = 8 * 1024;
+
 fn told(who: &Who, access: &Access) -> Value {
     json!({ "name": who.name, "role": who.role.name(), "login": access.asks() })
 }
@@ -37,7 +40,7 @@ pub(crate) async fn login(State(access): State<Access>, request: Request) -> Res
     }
     let headers = request.headers().clone();
     let peer = gate::peer(&request);
-    let Said(Login { token }) = Said::from_request(request, &()).await?;
+    let Said(Login { token }) = Said::<_, LONGEST>::from_request(request, &()).await?;
     let (who, session) = access.login(&token, &headers, peer).map_err(gate::stopped)?;
     let cookie = cookie(&access, &session, LASTING.as_secs());
     Ok(([(header::SET_COOKIE, cookie)], Json(told(&who, &access))).into_response())

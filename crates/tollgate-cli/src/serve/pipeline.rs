@@ -105,10 +105,15 @@ impl<S: Enter + Tell + 'static> RulePipeline<S> {
     /// Puts the newest document in force, which is this one that was changed on this node, or one that came after it. Where it
     /// is wrong its switch alone is, if it was turned.
     pub(super) async fn publish_change(&self, changed: &Book) -> Result<(), String> {
+        let before = self.document().revision;
         let _publishing = self.publishing.lock().await;
         // The follower of a file takes the next change as one, and that of a database tells other nodes.
         self.look.notify_one();
         let newest = self.keeper.read().await;
+        if newest.is_err() && self.document().revision != before {
+            // Another was put in force meanwhile, and nobody can say which is newer. The follower looks again.
+            return Ok(());
+        }
         let newest = newest.as_ref().unwrap_or(changed);
         let Err(rejected) = self.reload(&self.own(), newest, &mut DomainFiles::default()) else {
             keep(self.cache.as_ref(), newest);
@@ -136,7 +141,7 @@ impl<S: Enter + Tell + 'static> RulePipeline<S> {
         let now = self.document();
         let document = match revision {
             Some(revision) => Book { revision, enabled, ..now },
-            None => now,
+            None => Book { enabled, ..now },
         };
         self.publish(rules, &document)
     }

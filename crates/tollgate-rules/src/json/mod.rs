@@ -4,7 +4,7 @@
 //! twice is an error in every object, an object is never read from a list, and an error says where it is
 //! (`checks[1].cost`), what was expected and what was read. Types that refuse unknown fields say so with
 //! `#[serde(deny_unknown_fields)]`. Text is borrowed from the document where it has no escapes. A document costs a tree of
-//! its nodes, at most a small multiple of its length.
+//! its nodes, which may take thirty times its length: bound the length, the more so for clients that nobody knows.
 
 mod error;
 mod key;

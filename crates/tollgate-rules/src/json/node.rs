@@ -41,7 +41,7 @@ impl<'a> Node<'a> {
         serde_json::from_slice(text).map_err(|error| JsonError::syntax(&error))
     }
 
-    /// Refuses names that are none of these, where it is an object.
+    /// Refuses names that are none of these or are given twice, where it is an object.
     ///
     /// # Errors
     /// Where it has one.
@@ -49,7 +49,7 @@ impl<'a> Node<'a> {
         let Self::Object(fields) = self else { return Ok(()) };
         match fields.iter().find(|(name, _)| !known.contains(&&**name)) {
             Some((name, _)) => Err(JsonError::unknown(name, known)),
-            None => Ok(()),
+            None => repeated(fields).map_or(Ok(()), |name| Err(JsonError::repeated(name))),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for AnyNode {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node<'de>, A::Error> {
-        let mut fields = Vec::with_capacity(4);
+        let mut fields = Vec::new();
         while let Some(name) = map.next_key::<Node<'de>>()? {
             // JSON has no other names.
             let Node::Text(name) = name else { return Err(super::expected("a name in quotes")) };

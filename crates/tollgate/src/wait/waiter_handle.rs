@@ -90,7 +90,9 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
 
     /// Sets what every charge costs. Without effect once it was polled.
     pub(crate) fn set_cost(&mut self, cost: u32) {
-        self.order.tolls_mut().iter_mut().for_each(|toll| toll.cost = cost.into());
+        if let Stage::Outside { .. } = self.stage {
+            self.order.tolls_mut().iter_mut().for_each(|toll| toll.cost = cost.into());
+        }
     }
 
     /// By the shortest way, where it was not polled before.

@@ -25,6 +25,12 @@ const MISTAKES: &[(&str, &str, u16, &str)] = &[
         "up_to_ms: is not a known field; known are \"limit\", \"key\", \"cost\", \"id\", \"charges\", \"checks\"",
     ),
     ("check", r#"{"limit":"login","limit":"login"}"#, 400, "limit: is given twice; leave one of them"),
+    (
+        "check",
+        r#"{"checks":[{"limit":"login"}],"checks":[]}"#,
+        400,
+        "checks: is given twice; leave one of them",
+    ),
     ("check", r#"{"limit":"login","cost":1,"cost":2}"#, 400, "cost: is given twice; leave one of them"),
     (
         "check",

@@ -7,7 +7,7 @@
 //! **Every call that touches a bucket with waiters serves the queues.** There is no background task and no thread. An agenda
 //! holds the instant at which each head has to be decided again. A poll, an arrival, a drop, a check or a change first works
 //! off the agenda up to now, so waiters are released as of their own instants and in order, however late timers are. A waiter
-//! sleeps until its turn is expected; if another call releases it first, it is woken. A future that is no longer polled is
+//! sleeps until its turn is expected; if another call releases it before that, it is woken. A future that is no longer polled is
 //! released like the others and does not block the queue. The exception makes a crowd cheap: where turns come as they were
 //! expected, so that every waiter's own timer brings it here, a poll stops at its own turn and an arrival only joins the end.
 //!
@@ -138,6 +138,9 @@ impl Extend<Waker> for Wakers {
     }
 }
 
+/// How late a waiter's own timer may be. A waiter whose timer is later is woken when it is released.
+const TIMER_GRAIN: Duration = Duration::from_millis(2);
+
 /// How long slots may be left with a waiter that does not fetch them; and how long after a head that was woken to look at
 /// the time the next one does.
 const GRACE: Duration = Duration::from_millis(100);
@@ -191,7 +194,10 @@ impl WaitQueues {
         waker: &Waker,
     ) -> WaitOutcome {
         let waker = waker.clone();
-        self.with(gate, |at| at.arrive(order, terms, now, waker))
+        self.with(gate, |at| {
+            at.clock = Some(now);
+            at.arrive(order, terms, now, waker)
+        })
     }
 
     /// What has become of a waiter. `waker` is called when something does.
@@ -199,7 +205,11 @@ impl WaitQueues {
         // Read before the lock is taken, so that it is held for less long.
         let (now, mut spare) = (gate.now(), None);
         loop {
-            if let Some(outcome) = self.with(gate, |at| at.poll(ticket, now, waker, &mut spare)) {
+            let poll = |at: &mut LockedQueues<'_>| {
+                at.clock = Some(now);
+                at.poll(ticket, now, waker, &mut spare)
+            };
+            if let Some(outcome) = self.with(gate, poll) {
                 return outcome;
             }
             // Rarely needed, and not made under the lock: that is another's code.
@@ -244,7 +254,13 @@ impl WaitQueues {
 
     fn with<R>(&self, gate: &dyn Gate, act: impl FnOnce(&mut LockedQueues<'_>) -> R) -> R {
         let mut inner = hold(&self.inner);
-        let result = act(&mut LockedQueues { inner: &mut inner, count: &self.count, gate, now: Time::ZERO });
+        let result = act(&mut LockedQueues {
+            inner: &mut inner,
+            count: &self.count,
+            gate,
+            now: Time::ZERO,
+            clock: None,
+        });
         let effects = inner.effects.take();
         if inner.waiters.shrink() == ShrinkOutcome::Yes {
             inner.queues.shrink_to_fit();
@@ -271,6 +287,8 @@ struct LockedQueues<'a> {
     gate: &'a dyn Gate,
     /// When they are served.
     now: Time,
+    /// The clock's time, where it was looked at. That of a check may be ahead of it.
+    clock: Option<Time>,
 }
 
 impl LockedQueues<'_> {

@@ -1,7 +1,8 @@
 //! What a waiter finds when it looks, how long it sleeps, and how it goes away.
 //!
 //! A waiter sleeps until its turn is expected. Where turns have moved up since, its timer is late: so the head is woken to set
-//! it anew, and the one behind it as well, which then looks after a head that is not polled any more.
+//! it anew, and the one behind it as well, which then looks after a head that is not polled any more. Where neither is
+//! polled, the others go by their own timers, or with the next call that serves the queue.
 
 use super::{
     BucketChange, GRACE, Inner, LockedQueues, QueueId, WaitOutcome,

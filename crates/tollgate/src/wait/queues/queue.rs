@@ -4,7 +4,7 @@
 //! and kept up to date by every arrival at the end. It decides who is told on arrival that waiting would be in vain, and is
 //! made anew for that where somebody gave up; as a hint for a timer it may be late.
 //!
-//! When a waiter has given up, the forecast is made again for the next arrival with a deadline; in queues of more than 1,000
+//! When a waiter has given up, the forecast is made again for the next arrival with a deadline; in queues of more than 256
 //! waiters at most once in 10 us for each waiter, so that a flood of arrivals that give up costs no more. When numbers are
 //! lowered, a ban arrives or a debt is made, the queue is judged again, and waiters that can no longer be released in time
 //! are denied.

@@ -1,7 +1,7 @@
 //! What becomes of the head of a queue: released, sent to another queue, or told that it waits in vain.
 
 use super::{
-    BucketChange, Claim, GRACE, Inner, LockedQueues, QueueId,
+    BucketChange, Claim, GRACE, Inner, LockedQueues, QueueId, TIMER_GRAIN,
     queue::{EXACT_UP_TO, WaitQueue},
     waiter::{Waiter, WaiterState},
     waiters::Ticket,
@@ -231,12 +231,12 @@ impl LockedQueues<'_> {
         self.finish(ticket, WaiterState::Ended(Box::new(ending)), Departure::Unserved, at);
     }
 
-    /// Takes a waiter out of its queues. It is woken, unless its own timer wakes it by now.
+    /// Takes a waiter out of its queues. It is woken, unless its own timer is just waking it.
     fn finish(&mut self, ticket: Ticket, state: WaiterState, departure: Departure, at: Time) {
         self.leave_queues(ticket, at, departure);
         let Some(waiter) = self.inner.waiters.get_mut(&ticket) else { return };
         waiter.state = state;
-        if !waiter.alarm.is_set_by(self.now) {
+        if !self.clock.is_some_and(|clock| waiter.alarm.is_going_off(clock, TIMER_GRAIN)) {
             self.inner.effects.wake.extend(waiter.waker.take());
         }
     }

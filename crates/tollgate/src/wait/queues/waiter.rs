@@ -45,7 +45,11 @@ pub(super) enum WaiterState {
 }
 
 impl Waiter {
-    pub(super) const fn new(order: Order, terms: Terms) -> Self {
+    pub(super) fn new(mut order: Order, terms: Terms) -> Self {
+        if let Order::Set(set) = &mut order {
+            // One that comes again begins anew.
+            set.moves = 0;
+        }
         Self {
             order,
             terms,
@@ -126,5 +130,10 @@ impl Alarm {
     /// Whether it goes off by then.
     pub(super) fn is_set_by(self, at: Time) -> bool {
         matches!(self, Self::Set(Some(alarm)) if alarm <= at)
+    }
+
+    /// Whether it is going off by this time of the clock, at most so late.
+    pub(super) fn is_going_off(self, clock: Time, grain: Duration) -> bool {
+        matches!(self, Self::Set(Some(alarm)) if alarm <= clock && clock - alarm < grain)
     }
 }
