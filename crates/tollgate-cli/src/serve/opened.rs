@@ -44,7 +44,10 @@ pub(crate) struct Options {
 
 /// Listeners that are open, and who looks after them.
 pub(crate) struct Opened<S: Enter> {
-    #[cfg_attr(not(feature = "demo"), expect(dead_code, reason = "only the demo shows what they know"))]
+    #[cfg_attr(
+        not(any(feature = "demo", test)),
+        expect(dead_code, reason = "only the demo shows what they know")
+    )]
     pipeline: Arc<RulePipeline<S>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     doors: Doors,
