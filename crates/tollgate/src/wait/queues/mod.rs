@@ -138,8 +138,8 @@ impl Extend<Waker> for Wakers {
     }
 }
 
-/// How late a waiter's own timer may be. A waiter whose timer is later is woken when it is released.
-const TIMER_GRAIN: Duration = Duration::from_millis(2);
+/// How late a waiter's own timer may be on a busy runtime. A waiter whose timer is later is woken when it is released.
+const TIMER_GRAIN: Duration = Duration::from_millis(10);
 
 /// How long slots may be left with a waiter that does not fetch them; and how long after a head that was woken to look at
 /// the time the next one does.
