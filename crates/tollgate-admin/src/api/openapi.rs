@@ -1,4 +1,4 @@
-//! `/v1/openapi.json`: what can be asked, described for programs. The same text is `docs/openapi-admin.json`.
+//! `/v1/openapi.json`: the OpenAPI document of the admin API, which is `docs/openapi-admin.json`.
 
 use axum::response::IntoResponse;
 use http::header;
