@@ -151,13 +151,13 @@ pub(crate) fn ask_state(shown: &Shown) {
         vec![(vec![], state.store().keys)]
     });
     let state = Arc::clone(&shown.state);
-    let help = "Live keys that had to make room for others.";
+    let help = "Keys in use that were evicted from memory.";
     registry
         .ask_counter("tollgate_evictions_total", help, &[], move || vec![(vec![], state.store().evictions)]);
     let state = Arc::clone(&shown.state);
     registry.ask_gauge(
         "tollgate_store_mode",
-        "Who decides: 1 for the mode it is in.",
+        "Mode of the store: 1 for the current mode, 0 for all others.",
         &["mode"],
         move || {
             let now = state.store().mode;
@@ -165,6 +165,6 @@ pub(crate) fn ask_state(shown: &Shown) {
         },
     );
     let sketch = shown.sketch.clone();
-    let help = "Updates of /v1/top that were left out because everything was busy.";
+    let help = "Updates of the busiest keys (/v1/top) that were dropped under load.";
     registry.ask_counter("tollgate_top_lost_total", help, &[], move || vec![(vec![], sketch.lost())]);
 }

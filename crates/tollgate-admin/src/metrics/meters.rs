@@ -1,12 +1,12 @@
-//! What Tollgate counts.
+//! All metrics of Tollgate.
 
 use super::{Counter, Family, Histogram, Registry};
 use std::{fmt, time::Duration};
 
-/// What Tollgate counts. Clones are the same meters.
+/// All metrics of Tollgate. Clones share the same metrics.
 ///
-/// Handles are had when rules are compiled ([`rule`](Self::rule), [`route`](Self::route), [`upstream`](Self::upstream)), and
-/// kept with them. Compiling the same names again has the same series again.
+/// Compiling rules creates their handles ([`rule`](Self::rule), [`route`](Self::route), [`upstream`](Self::upstream)), which
+/// are kept with them. The same names return the same series again.
 #[derive(Clone, Debug)]
 pub struct Meters {
     registry: Registry,
@@ -21,51 +21,51 @@ pub struct Meters {
     looks: [Counter; 2],
 }
 
-/// What became of a request at a rule.
+/// The outcome of a request at a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It passed at once.
+    /// Allowed without delay.
     Allow,
-    /// It passed after a wait.
+    /// Delayed, then allowed.
     Wait,
-    /// It was refused.
+    /// Denied, and rejected.
     Reject,
-    /// It was sent to another upstream.
+    /// Denied, and sent to another upstream.
     Divert,
-    /// It got the answer for excess.
+    /// Denied, and answered with the substitute response.
     Degrade,
-    /// It would have been refused, and passed.
+    /// Allowed, but would have been denied without shadow mode.
     Shadow,
-    /// The rule matched and did not apply: switched off, or its key was missing.
+    /// The rule matched but did not apply: it is switched off, or an attribute of its key is missing.
     Skip,
-    /// Nobody could decide, and the failure policy did.
+    /// The store did not answer, and the failure policy decided.
     Error,
 }
 
-/// What is counted at one rule.
+/// Metrics of one rule.
 #[derive(Clone, Debug)]
 pub struct RuleMeter {
     outcomes: [Counter; Outcome::ALL.len()],
     waits: Histogram,
 }
 
-/// What is counted of all requests, each once, whichever rules it met.
+/// Metrics of all requests, each counted once whatever the number of its rules.
 #[derive(Clone, Debug)]
 pub struct RuledMeter {
     outcomes: [Counter; Outcome::ALL.len()],
 }
 
-/// What is counted of one limit at one door that answers questions.
+/// Metrics of one limit in one decision API.
 #[derive(Clone, Debug)]
 pub struct AnswerMeter {
     outcomes: [Counter; ANSWERS.len()],
 }
 
-/// What becomes of a question.
+/// The outcomes of a decision API.
 const ANSWERS: [Outcome; 6] =
     [Outcome::Allow, Outcome::Wait, Outcome::Reject, Outcome::Shadow, Outcome::Skip, Outcome::Error];
 
-/// What is counted on one route.
+/// Metrics of one route.
 #[derive(Clone, Debug)]
 pub struct RouteMeter {
     classes: [Counter; CLASSES.len()],
@@ -80,56 +80,56 @@ impl Default for Meters {
 }
 
 impl Meters {
-    /// A registry of its own, with everything at nothing.
+    /// Creates metrics in a registry of their own.
     #[must_use]
     pub fn new() -> Self {
         let registry = Registry::new();
-        registry.ask_gauge("tollgate_build_info", "Which version this is.", &["version"], || {
+        registry.ask_gauge("tollgate_build_info", "Version of Tollgate; always 1.", &["version"], || {
             vec![(vec![env!("CARGO_PKG_VERSION").to_owned()], 1)]
         });
         let reloads = registry.counters(
             "tollgate_reloads_total",
-            "Changed rule files and certificates, by whether they are in use now.",
+            "Reloads of rule files and certificates, by result.",
             &["result"],
         );
         let looks = registry.counters(
             "tollgate_rules_looks_total",
-            "How often the database with the rules was looked at, by whether it answered; what was new is in force, or told.",
+            "Polls of the rule database, by whether it answered. Counted when what was read is in force or rejected.",
             &["result"],
         );
         Self {
             decisions: registry.counters(
                 "tollgate_decisions_total",
-                "Requests that a rule matched, by what became of them.",
+                "Requests that a rule matched, by outcome.",
                 &["route", "rule", "outcome"],
             ),
             answers: registry.counters(
                 "tollgate_answers_total",
-                "Questions about a limit that a door has answered, by the answer.",
+                "Charges that the decision APIs decided, by API, limit and outcome.",
                 &["door", "limit", "outcome"],
             ),
             ruled: registry.counters(
                 "tollgate_ruled_total",
-                "Requests that rules decided, each once, by what became of them.",
+                "Requests that rules decided, each counted once, by outcome.",
                 &["outcome"],
             ),
             waits: registry.histograms(
                 "tollgate_wait_seconds",
-                "How long requests waited for their turn.",
+                "Time that delayed requests waited, in seconds.",
                 &["route", "rule"],
             ),
             requests: registry.counters(
                 "tollgate_requests_total",
-                "Requests that were answered, by the first digit of the status; none: the client left before.",
+                "Responses by the first digit of their status; none: the client disconnected before the response.",
                 &["route", "status_class"],
             ),
             upstreams: registry.histograms(
                 "tollgate_upstream_seconds",
-                "How long upstreams took until the head of their answer.",
+                "Time until upstreams sent the head of a response, in seconds.",
                 &["upstream"],
             ),
             store: registry
-                .histograms("tollgate_store_seconds", "How long a shared store took to answer a call, which may carry several questions.", &[])
+                .histograms("tollgate_store_seconds", "Duration of calls to Redis in seconds; one call can carry several decisions.", &[])
                 .with(&[]),
             reloads: [reloads.with(&["ok"]), reloads.with(&["failed"])],
             looks: [looks.with(&["ok"]), looks.with(&["failed"])],
@@ -137,7 +137,7 @@ impl Meters {
         }
     }
 
-    /// Where all of it is, for what else is counted.
+    /// The registry, for further metrics.
     #[must_use]
     pub const fn registry(&self) -> &Registry {
         &self.registry
@@ -158,7 +158,7 @@ impl Meters {
         RuledMeter { outcomes: Outcome::ALL.map(|outcome| self.ruled.with(&[outcome.name()])) }
     }
 
-    /// The counters of one limit at one door. The limit is a name of the rule file, never what somebody sent.
+    /// The counters of one limit in one decision API. The limit is a name from the rule file, never from a client.
     #[must_use]
     pub fn answers(&self, door: &str, limit: &str) -> AnswerMeter {
         AnswerMeter { outcomes: ANSWERS.map(|outcome| self.answers.with(&[door, limit, outcome.name()])) }
@@ -170,36 +170,36 @@ impl Meters {
         RouteMeter { classes: CLASSES.map(|class| self.requests.with(&[route, class])) }
     }
 
-    /// How long this upstream takes.
+    /// The response times of this upstream.
     #[must_use]
     pub fn upstream(&self, name: &str) -> Histogram {
         self.upstreams.with(&[name])
     }
 
-    /// How long the store takes to decide, where it is not this process.
+    /// The duration of calls to a store outside this process.
     #[must_use]
     pub const fn store(&self) -> &Histogram {
         &self.store
     }
 
-    /// How many requests were answered so far.
+    /// The number of responses so far.
     pub(crate) fn requests(&self) -> u64 {
         let mut all = 0_u64;
         self.requests.each(|_, counter| all = all.wrapping_add(counter.total()));
         all
     }
 
-    /// What every rule counted so far: route and rule, in order.
+    /// Calls `tell` with the totals of every rule, in the order of route and rule.
     pub(crate) fn each_decision(&self, tell: impl FnMut([&str; 2], Outcome, u64)) {
         each(&self.decisions, tell);
     }
 
-    /// What every limit at every door counted so far: door and limit, in order.
+    /// Calls `tell` with the totals of every limit in every decision API, in the order of API and limit.
     pub(crate) fn each_answer(&self, tell: impl FnMut([&str; 2], Outcome, u64)) {
         each(&self.answers, tell);
     }
 
-    /// What all requests came to so far.
+    /// Calls `tell` with the totals of all requests.
     pub(crate) fn each_ruled(&self, mut tell: impl FnMut(Outcome, u64)) {
         self.ruled.each(|labels, counter| {
             if let Some(outcome) = labels.first().and_then(|name| Outcome::named(name)) {
@@ -208,29 +208,28 @@ impl Meters {
         });
     }
 
-    /// A changed file is in use. To be called when the old rules are dropped: series of rules that are gone and were never
-    /// used disappear.
+    /// Counts a successful reload. Call it when the old rules have been dropped: unused series of removed rules disappear.
     pub fn reloaded(&self) {
         self.reloads[0].increment();
         self.registry.retire();
     }
 
-    /// A changed file could not be used.
+    /// Counts a failed reload.
     pub fn reload_failed(&self) {
         self.reloads[1].increment();
     }
 
-    /// The database with the rules was looked at. To be called when what it told is in force, or refused.
+    /// Counts a successful poll of the rule database. Call it when what was read is in force or rejected.
     pub fn looked(&self) {
         self.looks[0].increment();
     }
 
-    /// The database with the rules did not answer.
+    /// Counts a poll that the rule database did not answer.
     pub fn look_failed(&self) {
         self.looks[1].increment();
     }
 
-    /// `tollgate_connections` and `tollgate_in_flight`, by listener, are asked for when somebody reads.
+    /// Registers `tollgate_connections` and `tollgate_in_flight` by listener; the functions are called at each scrape.
     ///
     /// # Panics
     ///
@@ -243,23 +242,22 @@ impl Meters {
         let labelled = |ask: Vec<(&'static str, usize)>| {
             ask.into_iter().map(|(name, n)| (vec![name.to_owned()], n as u64)).collect::<Vec<_>>()
         };
-        let (name, help) = ("tollgate_connections", "Connections that are open, by listener.");
+        let (name, help) = ("tollgate_connections", "Open connections, by listener.");
         self.registry.ask_gauge(name, help, &["listener"], move || labelled(connections()));
-        let (name, help) = ("tollgate_in_flight", "Requests that are not answered yet, by listener.");
+        let (name, help) = ("tollgate_in_flight", "Requests in flight, by listener.");
         self.registry.ask_gauge(name, help, &["listener"], move || labelled(in_flight()));
     }
 }
 
 impl Meters {
-    /// `tollgate_accept_errors_total`, by listener, is asked for when somebody reads.
+    /// Registers `tollgate_accept_errors_total` by listener; the function is called at each scrape.
     ///
     /// # Panics
     ///
     /// If it is called twice.
     pub fn ask_accept_errors(&self, ask: impl Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static) {
         let labelled = move || ask().into_iter().map(|(name, n)| (vec![name.to_owned()], n)).collect();
-        let help =
-            "How often no connection could be accepted for want of descriptors or memory, by listener.";
+        let help = "Failed accepts of connections for lack of file descriptors or memory, by listener.";
         self.registry.ask_counter("tollgate_accept_errors_total", help, &["listener"], labelled);
     }
 }
@@ -275,7 +273,7 @@ fn each(family: &Family<Counter>, mut tell: impl FnMut([&str; 2], Outcome, u64))
 }
 
 impl RuledMeter {
-    /// The rules have decided a request.
+    /// Counts a request that rules decided.
     #[inline]
     pub fn count(&self, outcome: Outcome) {
         self.outcomes[outcome as usize].increment();
@@ -283,19 +281,19 @@ impl RuledMeter {
 }
 
 impl RuleMeter {
-    /// A request came to this rule.
+    /// Counts a request at this rule.
     #[inline]
     pub fn count(&self, outcome: Outcome) {
         self.outcomes[outcome as usize].increment();
     }
 
-    /// A request waited so long for its turn; it is to be [counted](Self::count) as well.
+    /// Records how long a request waited. [Count](Self::count) it as well.
     #[inline]
     pub fn waited(&self, waited: Duration) {
         self.waits.observe(waited);
     }
 
-    /// How many had this outcome so far.
+    /// The number of requests with this outcome so far.
     #[must_use]
     pub fn total(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize].total()
@@ -303,7 +301,7 @@ impl RuleMeter {
 }
 
 impl AnswerMeter {
-    /// A question was answered; those that doors do not give are not counted.
+    /// Counts a decision. Outcomes that decision APIs do not have are not counted.
     #[inline]
     pub fn count(&self, outcome: Outcome) {
         if let Some(place) = ANSWERS.iter().position(|known| *known == outcome) {
@@ -313,7 +311,7 @@ impl AnswerMeter {
 }
 
 impl RouteMeter {
-    /// A request was answered with this status.
+    /// Counts a response with this status.
     #[inline]
     pub fn answered(&self, status: u16) {
         if let Some(class) = self.classes.get(usize::from(status / 100)) {
@@ -321,7 +319,7 @@ impl RouteMeter {
         }
     }
 
-    /// The client left before it was answered.
+    /// Counts a request whose client disconnected before the response.
     #[inline]
     pub fn abandoned(&self) {
         self.classes[0].increment();
@@ -329,7 +327,7 @@ impl RouteMeter {
 }
 
 impl Outcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 8] = [
         Self::Allow,
         Self::Wait,
@@ -345,7 +343,7 @@ impl Outcome {
         Self::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 
-    /// As it is called in labels.
+    /// Its value in labels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

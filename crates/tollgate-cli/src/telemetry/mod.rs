@@ -51,7 +51,7 @@ impl Exporter {
     pub(crate) fn begin(settings: Option<&Telemetry>, meters: &Meters) -> Result<Self> {
         let spans = meters.registry().counters(
             "tollgate_spans_total",
-            "Spans by what became of them; dropped: more than could be sent, failed: the collector did not take them.",
+            "Trace spans by result; dropped: the queue was full, failed: the collector did not accept them.",
             &["result"],
         );
         let [sent, dropped, failed] = ["sent", "dropped", "failed"].map(|result| spans.with(&[result]));
