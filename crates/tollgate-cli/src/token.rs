@@ -1,4 +1,4 @@
-//! `tollgate token`: a fresh token, and the line that a rule file knows it by; and the token that other commands show.
+//! `tollgate token`, which creates a token and its line for the rule file, and the token that other commands send.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -7,11 +7,11 @@ use std::{
     path::Path,
 };
 
-/// The variable of the environment that has the token, where a listener asks for one.
+/// The environment variable with the token for listeners that require one.
 pub(crate) const VARIABLE: &str = "TOLLGATE_TOKEN";
 
-/// The token to show: the file's, else the environment's. It is on no command line, where other users of the machine could
-/// read it.
+/// The token from the file, else from the environment; never from the command line, which other users of the machine can
+/// read.
 pub(crate) fn shown(file: Option<&Path>) -> Result<Option<String>> {
     let (token, place) = match file {
         Some(file) => {
@@ -24,18 +24,18 @@ pub(crate) fn shown(file: Option<&Path>) -> Result<Option<String>> {
         },
     };
     let token = token.trim();
-    // One with a line break in it would be two lines of a head.
+    // A line break would start another header line.
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!("{place} holds no token: it must be one line of visible characters");
+        bail!("{place} has no valid token: it must be one line of visible characters");
     }
     Ok(Some(token.to_owned()))
 }
 
-/// Prints both.
+/// Prints the token and the line.
 pub(crate) fn run() -> Result<()> {
     let (token, hash) = tollgate_admin::fresh_token()?;
     let mut output = io::stdout().lock();
-    writeln!(output, "token for them to keep, shown only now:")?;
+    writeln!(output, "token for the user, shown only once:")?;
     writeln!(output, "  {token}")?;
     writeln!(output, "line for listen.admin.users in the rule file:")?;
     writeln!(output, "  - {{ name: NAME, role: viewer, token: \"{hash}\" }}")?;

@@ -41,7 +41,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = args.file.as_ref().unwrap_or(&args.config);
     if !config.exists() {
         let name = config.display();
-        anyhow::bail!("there is no {name}; `tollgate serve -c FILE` names another\n\n{}", args::SERVE_HELP);
+        anyhow::bail!(
+            "rule file {name} does not exist; name one with `tollgate serve -c FILE`\n\n{}",
+            args::SERVE_HELP
+        );
     }
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();

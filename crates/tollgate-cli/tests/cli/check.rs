@@ -98,9 +98,9 @@ fn serving_without_a_file_shows_one_that_works() {
     // The option may be left out.
     assert_eq!(told(&folder, &["serve", missing]), named);
     assert_snapshot!(named, @r#"
-    error: there is no DIR/missing.yaml; `tollgate serve -c FILE` names another
+    error: rule file DIR/missing.yaml does not exist; name one with `tollgate serve -c FILE`
 
-    A small file to begin with:
+    A small file to start with:
       version: 1
       listen: { gateway: 127.0.0.1:8080, admin: 127.0.0.1:9090 }
       upstreams:
@@ -113,10 +113,10 @@ fn serving_without_a_file_shows_one_that_works() {
             - name: per-client
               limits: [ { token_bucket: { rate: 10/s, burst: 20 }, key: [ip] } ]
 
-    Every key: docs/reference.md, or `tollgate schema`.
+    All keys: docs/reference.md, or `tollgate schema`.
     exit code 1
     "#);
-    let (_, shown) = named.split_once("begin with:\n").unwrap();
+    let (_, shown) = named.split_once("start with:\n").unwrap();
     let (shown, _) = shown.split_once("\n\n").unwrap();
     let shown = folder.file("shown.yaml", shown);
     assert_eq!(tollgate(&["check", &shown], "").status.code(), Some(0));

@@ -13,24 +13,23 @@ fn help(args: &[&str]) -> String {
 #[test]
 fn overall() {
     assert_snapshot!(help(&["--help"]), @r#"
-    Every request pays its toll: rate limits, tried out before they are live
+    A rate limiter: gateway, decision service, and tools to test rules before they are live
 
     Usage: tollgate <COMMAND>
 
     Commands:
-      serve       Serve what a rule file names: a gateway in front of your service, health and metrics
-                  beside it
-      check       Say everything that is wrong with a rule file
-      explain     Say which route and rules a request would meet, and why not the others
-      rules       Move rules between a file and the database that its rules_from names
+      serve       Run the listeners of a rule file: the gateway, the decision APIs, health and metrics
+      check       Report every mistake in a rule file
+      explain     Show which route and rules apply to a request, and why others do not
+      rules       Copy rules between a file and the database in its rules_from
       schema      Print the JSON Schema of rule files, for editors
-      token       Make a token for somebody who may look at the admin listener, and the line of the rule
-                  file that knows it
-      replay      Run recorded traffic through limits, on a clock of its own
-      demo        Watch a gateway limit its clients: everything is built in, nothing else is needed
-      top         Watch a running server: who passes, waits and is refused, by which rule, and which
-                  keys are busiest
-      algorithms  Watch every algorithm meet the same traffic, side by side
+      token       Create a token for a user of the admin listener, and the line with its hash for the
+                  rule file
+      replay      Run recorded traffic through limits, at the recorded times
+      demo        Run a gateway with a built-in service and clients, and show its decisions
+      top         Watch a running server: requests allowed, delayed and denied, by rule, and the busiest
+                  keys
+      algorithms  Compare all algorithms on the same traffic, side by side
       help        Print this message or the help of the given subcommand(s)
 
     Options:
@@ -38,88 +37,90 @@ fn overall() {
       -V, --version  Print version
 
     Exit codes:
-      0  done
-      1  a file has mistakes or could not be read, a line of input could not be obeyed, or a store or a
-         server did not answer
-      2  the command line, or a limit or store on it, is wrong
+      0  success
+      1  a file has mistakes or cannot be read, a line of input is invalid, or a store or a server does
+         not answer
+      2  the command line, or a limit or store on it, is invalid
     "#);
 }
 
 #[test]
 fn replay() {
     assert_snapshot!(help(&["replay", "--help"]), @r#"
-    Run recorded traffic through limits, on a clock of its own.
+    Run recorded traffic through limits, at the recorded times.
 
-    Reads one JSON object a line and answers each with one. Time is what the lines say it is, so a day
-    of traffic is replayed in moments and every run gives the same answers.
+    Reads one JSON object per line and prints a decision for each. The clock is set by the lines, so a
+    day of traffic is replayed in seconds and every run prints the same decisions.
 
     Usage: tollgate replay [OPTIONS] <--limit <LIMIT>|--rules <FILE>> [FILE]
 
     Arguments:
       [FILE]
-              The lines to replay; standard input if left out, or if it is -
+              The file to replay [default: standard input, as with -]
 
     Options:
           --limit <LIMIT>
-              A limit, such as 'token_bucket: { rate: 10/s, burst: 5 }'; several are charged together,
-              all or none
+              A limit, such as 'token_bucket: { rate: 10/s, burst: 5 }'; if repeated, all are charged or
+              none is
 
           --rules <FILE>
-              A rule file: lines are requests, and its rules decide; its listeners and its store are
-              left alone
+              A rule file whose rules decide; lines are then requests. Its listeners and its store are
+              not used
 
           --store <STORE>
-              Who decides: memory: (this process, the default), or a Redis, such as
+              The store: memory: (this process, the default), or a Redis, such as
               redis://127.0.0.1:6379/0
 
       -h, --help
               Print help (see a summary with '-h')
 
-    Input, one object a line; empty lines are skipped:
-      at_us     microseconds since 1970, required; limits begin at 0
+    Input, one JSON object per line; empty lines are skipped:
+      at_us     time in microseconds since 1970, required; limits start at 0
       op        check (default), peek, reserve, cancel, refund, reset, set_limit, enter, leave
-      key       whose bucket: text ("" by default), or a list of texts and nulls
+      key       selects the bucket: a string ("" by default), or a list of strings and nulls
       cost      units, 1 by default
-      id        names a turn (reserve, cancel) or a held slot (enter, leave)
-      up_to_us  how long a reserve may wait; any time if left out
-      limit     what set_limit changes to, written as on the command line
-      index     which limit set_limit changes, counted from 0; needed if there are several
+      id        name of a reservation (reserve, cancel) or a held slot (enter, leave)
+      up_to_us  longest wait of a reserve; no limit by default
+      limit     new limit of set_limit, in the form of the command line
+      index     index of the limit that set_limit changes, from 0; required with several limits
 
-      reserve books a turn where the limit can; cancel gives it back until it is due.
+      reserve charges for a later time, if the algorithm can; cancel returns the units before that time.
       enter holds a slot of a concurrency limit until leave.
 
-    Output, one object a line:
+    Output, one JSON object per line:
       {"at_us":0,"decision":"allow","wait_us":0,"remaining":4,"retry_after_us":0,"reset_after_us":100000}
 
-      decision is allow, wait, deny, never (the cost can never pass) or ok (nothing was to be decided).
-      A time that cannot be named is null. With several limits, denied_by is the index of the one that
-      refused, and statuses lists how each stands.
+      decision is allow, wait, deny, never (the cost exceeds what the limit can ever allow) or ok (the
+      operation decides nothing). A time that is unknown is null. With several limits, denied_by is the
+      index of the limit that denied, and statuses lists the status of each.
 
-    With --rules FILE lines are requests:
-      at_us     microseconds since 1970, required; conditions on the time go by it
+    With --rules FILE, each line is a request:
+      at_us     time in microseconds since 1970, required; conditions on the time use it
       path      required, with the query if there is one
       method    GET by default
-      headers   an object of texts, or lists of texts
-      host      as the Host header says if left out
-      ip        who sent it, 127.0.0.1 by default; X-Forwarded-For counts where the file trusts that one
+      headers   an object of strings, or lists of strings
+      host      the Host header by default
+      ip        address of the peer, 127.0.0.1 by default; if it is one of the trusted_proxies,
+                X-Forwarded-For names the client
 
       {"at_us":0,"route":"orders","rules":["create"],"decision":"allow","wait_us":0,"refused_by":null,
        "excess":null,"retry_after_us":0,"charges":[{"rule":"create","limit":"per-client","key":["k"],
        "cost":1,"decision":"allow","wait_us":0,"remaining":9,"retry_after_us":0,
        "reset_after_us":100000}],"shadows":[]}
 
-      decision is none where no route takes it; shadows tells what shadow rules would have decided.
-      Nobody leaves: a slot of a concurrency limit is held for as long as its max_hold.
+      decision is none if no route matches; shadows lists what shadow rules would have decided.
+      Requests never end: each slot of a concurrency limit is held for its max_hold.
 
     Stores:
       memory:                      this process, the default
-      redis://HOST:PORT/DATABASE   a real Redis, with the time of each line passed in: the same answers.
-                                   Keys begin with tg-replay- and a name of this run's own, so that runs
-                                   do not meet; they are removed at the end, and expire after an hour.
+      redis://HOST:PORT/DATABASE   a Redis, which uses the time of each line: the same decisions. Keys
+                                   begin with tg-replay- and a name of this run, so that runs do not
+                                   affect each other. They are removed at the end, and expire after an
+                                   hour.
 
-      The two differ only where times go back (memory keeps the latest of a limit, Redis that of a key),
-      where a limit is set twice between two charges of a key (by a microsecond), and in waits of more
-      than 71 years. Redis refuses limits with windows finer than a microsecond.
+      The two differ only if times go back (memory keeps the latest of a limit, Redis that of a key), if
+      a limit is set twice between two charges of a key (by a microsecond), and in waits of more than 71
+      years. Redis rejects limits with windows finer than a microsecond.
 
     Examples:
       echo '{"at_us":0}' | tollgate replay --limit 'token_bucket: { rate: 10/s, burst: 5 }'
@@ -142,10 +143,10 @@ fn replay() {
       concurrency: { limit: 20, max_hold: 1m }
 
     Exit codes:
-      0  every line was answered
-      1  a line could not be obeyed, or its store did not answer (those before it were answered), or the
-         file could not be read
-      2  the command line, or a limit or store on it, is wrong
+      0  success: every line was processed
+      1  a line is invalid or its store did not answer (the lines before it were processed), or the file
+         cannot be read
+      2  the command line, or a limit or store on it, is invalid
     "#);
 }
 
@@ -153,26 +154,27 @@ fn replay() {
 #[test]
 fn demo() {
     assert_snapshot!(help(&["demo", "--help"]), @r#"
-    Watch a gateway limit its clients: everything is built in, nothing else is needed.
+    Run a gateway with a built-in service and clients, and show its decisions.
 
-    A gateway, a service behind it and a handful of clients talk HTTP on this machine, and the terminal
-    shows who passes, who waits and who is refused by which rule. Try the gateway with curl meanwhile,
-    or edit its rule file and watch the change take hold. Ctrl-C ends it and leaves nothing behind.
+    The gateway, the service and the clients talk HTTP on this machine. The terminal shows which
+    requests are allowed, delayed and denied, and by which rule. Meanwhile, send requests with curl, or
+    edit the rule file and see the change take effect. Ctrl-C ends the demo and removes its files.
 
     Usage: tollgate demo [OPTIONS]
 
     Options:
           --for <TIME>
-              End after this time, such as 10s; at Ctrl-C if left out
+              End after this time, such as 10s [default: at Ctrl-C]
 
           --plain
-              Print a plain line a second, as is done where there is no terminal
+              Print a plain line a second, as without a terminal
 
           --gateway <ADDRESS>
-              Where the gateway listens; 127.0.0.1:8080 if left out, or a free port if that is taken
+              The address of the gateway [default: 127.0.0.1:8080, or a free port if that is in use]
 
           --admin <ADDRESS>
-              Where health and metrics are; 127.0.0.1:9090 if left out, or a free port if that is taken
+              The address of health and metrics [default: 127.0.0.1:9090, or a free port if that is in
+              use]
 
       -h, --help
               Print help (see a summary with '-h')
@@ -182,16 +184,16 @@ fn demo() {
 #[test]
 fn algorithms() {
     assert_snapshot!(help(&["algorithms", "--help"]), @r#"
-    Watch every algorithm meet the same traffic, side by side.
+    Compare all algorithms on the same traffic, side by side.
 
-    Bursts, a trickle, a rush around a window's edge: one mark for every request shows who passes, waits
-    or is refused. All of them allow 10 a second in the long run.
+    Bursts, a slow stream, a rush around the edge of a window: one mark for every request shows whether
+    it is allowed, delayed or denied. All limits allow 10 a second on average.
 
     Usage: tollgate algorithms [OPTIONS]
 
     Options:
           --plain
-              Draw the picture at once, without colour
+              Print the picture at once, without colours
 
       -h, --help
               Print help (see a summary with '-h')
