@@ -20,13 +20,13 @@ use std::{
 const FRAME: Duration = Duration::from_millis(45);
 
 #[cfg(feature = "demo")]
-const DEMO: &str = "tollgate demo            watch a gateway limit its clients\n";
+const DEMO: &str = "tollgate demo            run a gateway with clients and watch its decisions\n";
 #[cfg(not(feature = "demo"))]
 const DEMO: &str = "";
 
 const WHAT_NEXT: &str = "\
-tollgate replay --help   run your own traffic through any of these, or several
-tollgate --help          everything else";
+tollgate replay --help   run your own traffic through one or several of these
+tollgate --help          all other commands";
 
 /// Draws the picture.
 pub(crate) fn run(args: &AlgorithmsArgs) -> Result<()> {

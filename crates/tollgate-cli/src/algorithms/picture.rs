@@ -41,10 +41,7 @@ impl Picture {
     /// The whole picture, with the first `revealed` requests decided.
     pub(super) fn draw(&self, revealed: usize) -> String {
         let mut lines = vec![
-            self.painted(
-                BOLD,
-                "Nine algorithms, the same requests. In the long run each allows 10 a second.",
-            ),
+            self.painted(BOLD, "Nine algorithms, the same requests. On average each allows 10 a second."),
             String::new(),
             format!("{:NAME$}{}", "", headings(|group| group.name)),
             format!("{:NAME$}{}{}", "", headings(|group| group.begins), COUNTS),
@@ -53,16 +50,14 @@ impl Picture {
         lines.extend(self.entrants.iter().map(|entrant| self.line(entrant, revealed)));
         lines.push(String::new());
         lines.push(format!(
-            "{} passes   {} waits for its turn   {} is refused   | the fixed window ends",
+            "{} allowed   {} delayed   {} denied   | the fixed window ends",
             self.painted(GREEN, &PASSED.to_string()),
             self.painted(YELLOW, &WAITED.to_string()),
             self.painted(RED, &REFUSED.to_string()),
         ));
+        lines.push("peak: the most requests that start within one second; above 10 is a burst".to_owned());
         lines.push(
-            "peak: the most that start within one second; more than 10 is a burst let through".to_owned(),
-        );
-        lines.push(
-            "buckets hold 5 and wait up to 300 ms; windows last 1 s; 2 in flight for 200 ms".to_owned(),
+            "buckets hold 5 and delay up to 300 ms; windows last 1 s; 2 in flight for 200 ms".to_owned(),
         );
         lines.iter().fold(String::new(), |mut text, line| {
             // A frame is drawn over the last one: whatever that left on the line has to go.

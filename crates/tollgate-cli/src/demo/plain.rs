@@ -3,7 +3,7 @@
 use super::tally::Counts;
 use std::fmt::Write as _;
 
-/// `12s  passed 230  waited 12  refused 85  (greedy 60 by per-client, guesser 25 by login)`, from what each client met.
+/// `12s  allowed 230  delayed 12  denied 85  (greedy 60 by per-client, guesser 25 by login)`, from what each client met.
 pub(super) fn line<'a>(second: u64, clients: impl Iterator<Item = (&'a str, Counts)>) -> String {
     let mut all = Counts::default();
     let mut refused = Vec::new();
@@ -14,7 +14,7 @@ pub(super) fn line<'a>(second: u64, clients: impl Iterator<Item = (&'a str, Coun
         }
     }
     let mut line =
-        format!("{second}s  passed {}  waited {}  refused {}", all.passed, all.waited, all.refused);
+        format!("{second}s  allowed {}  delayed {}  denied {}", all.passed, all.waited, all.refused);
     if all.failed > 0 {
         let _ = write!(line, "  failed {}", all.failed);
     }
@@ -48,9 +48,9 @@ mod tests {
         ];
         assert_eq!(
             line(12, clients.into_iter()),
-            "12s  passed 35  waited 2  refused 85  (greedy 60 by per-client, guesser 25 by login)"
+            "12s  allowed 35  delayed 2  denied 85  (greedy 60 by per-client, guesser 25 by login)"
         );
         let broken = [("steady", Counts { failed: 3, ..Counts::default() })];
-        assert_eq!(line(1, broken.into_iter()), "1s  passed 0  waited 0  refused 0  failed 3");
+        assert_eq!(line(1, broken.into_iter()), "1s  allowed 0  delayed 0  denied 0  failed 3");
     }
 }

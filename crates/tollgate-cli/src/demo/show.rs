@@ -26,8 +26,8 @@ const FRAMES: u32 = 4;
 const KEYS: usize = 6;
 
 const WHAT_NEXT: &str = "\
-tollgate algorithms     every algorithm meets the same traffic, side by side
-tollgate serve --help   your own service, behind rules of your own";
+tollgate algorithms     compare all algorithms on the same traffic
+tollgate serve --help   put a gateway in front of your own service";
 
 /// How it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl<'a> Show<'a> {
         self.pasts.iter().for_each(|past| all.add(&past.total));
         let Counts { passed, waited, refused, .. } = all;
         let seconds = self.begun.elapsed().as_secs_f64();
-        format!("in {seconds:.1} s: passed {passed}, waited {waited}, refused {refused}\n\n{WHAT_NEXT}")
+        format!("in {seconds:.1} s: allowed {passed}, delayed {waited}, denied {refused}\n\n{WHAT_NEXT}")
     }
 
     fn ticks(&self, every: Duration) -> tokio::time::Interval {

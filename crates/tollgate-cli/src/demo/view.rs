@@ -58,9 +58,9 @@ impl Bars {
 }
 
 /// Where a client's columns end and what is said of it begins.
-const SAID: usize = 57;
+const SAID: usize = 58;
 /// Where its habit stands, where there is room.
-const HABIT: usize = SAID + 26;
+const HABIT: usize = SAID + 25;
 /// A terminal with room for habits.
 const ROOMY: usize = HABIT + 36;
 /// The table of rules.
@@ -83,17 +83,23 @@ impl Scene<'_> {
         self.clients.iter().for_each(|client| all.add(&client.past.now()));
         Line::of(Paint::Bold, "tollgate demo")
             .and(Paint::Plain, format!("{:>5} s  a second: ", self.seconds))
-            .and(Paint::Green, format!("{} passed", all.passed))
+            .and(Paint::Green, format!("{} allowed", all.passed))
             .and(Paint::Plain, "  ")
-            .and(Paint::Yellow, format!("{} waited", all.waited))
+            .and(Paint::Yellow, format!("{} delayed", all.waited))
             .and(Paint::Plain, "  ")
-            .and(Paint::Red, format!("{} refused", all.refused))
+            .and(Paint::Red, format!("{} denied", all.refused))
             .and(Paint::Dim, "  Ctrl-C ends")
     }
 
     fn clients(&self, width: usize, bars: Bars) -> Vec<Line> {
-        let header =
-            format!("{:<10}{:>7}{:>7}{:>8}   last {} s", "client", "passed", "waited", "refused", Past::KEPT);
+        let header = format!(
+            "{:<10}{:>8}{:>8}{:>7}   last {} s",
+            "client",
+            "allowed",
+            "delayed",
+            "denied",
+            Past::KEPT
+        );
         let mut lines = vec![Line::of(Paint::Dim, header)];
         lines.extend(self.clients.iter().map(|client| {
             let line = client.line(bars);
@@ -108,8 +114,8 @@ impl Scene<'_> {
     /// Rules on the left, keys on the right.
     fn tables(&self) -> Vec<Line> {
         let left = format!(
-            "{:<9}{:<13}{:>8}{:>7}{:>8}{:>7}",
-            "route", "rule", "passed", "waited", "refused", "shadow"
+            "{:<9}{:<13}{:>8}{:>8}{:>7}{:>7}",
+            "route", "rule", "allowed", "delayed", "denied", "shadow"
         );
         let right = format!("{:<16}{:>8}   {}", "limited key", "a second", "limit");
         let mut lines = vec![Line::of(Paint::Dim, left).padded(RULES).and(Paint::Dim, right)];
@@ -126,9 +132,9 @@ impl ClientRow<'_> {
     fn line(&self, bars: Bars) -> Line {
         let now = self.past.now();
         let line = Line::of(Paint::Bold, format!("{:<10}", self.name))
-            .then(number(Paint::Green, now.passed, 7))
-            .then(number(Paint::Yellow, now.waited, 7))
-            .then(number(Paint::Red, now.refused, 8))
+            .then(number(Paint::Green, now.passed, 8))
+            .then(number(Paint::Yellow, now.waited, 8))
+            .then(number(Paint::Red, now.refused, 7))
             .and(Paint::Plain, "   ")
             .then(history(self.past, bars))
             .padded(SAID);
@@ -145,7 +151,7 @@ impl ClientRow<'_> {
             return Some((Paint::Red, format!("{} failed", now.failed)));
         }
         if let Some(rule) = latest {
-            return Some((Paint::Red, format!("refused by {rule}")));
+            return Some((Paint::Red, format!("denied by {rule}")));
         }
         // Bytes are of interest where requests are few and large.
         let kib = now.bytes / 1024;
@@ -158,8 +164,8 @@ impl RuleRow {
         let Self { route, rule, .. } = self;
         Line::of(Paint::Plain, format!("{:<9}{:<13}", cut(route, 8), cut(rule, 12)))
             .then(number(Paint::Green, self.passed, 8))
-            .then(number(Paint::Yellow, self.waited, 7))
-            .then(number(Paint::Red, self.refused, 8))
+            .then(number(Paint::Yellow, self.waited, 8))
+            .then(number(Paint::Red, self.refused, 7))
             .then(number(Paint::Yellow, self.shadow, 7))
     }
 }
@@ -279,15 +285,15 @@ mod tests {
     fn on_a_common_terminal() {
         check(Size { width: 80, height: 24 }, |text| {
             insta::assert_snapshot!(text, @r"
-            tollgate demo    4 s  a second: 95 passed  1 waited  60 refused  Ctrl-C ends
+            tollgate demo    4 s  a second: 95 allowed  1 delayed  60 denied  Ctrl-C ends
 
-            client     passed waited refused   last 20 s
-            steady         15      1       0                   @@@@
-            greedy         80      0      60                   +*#@  refused by per-client
+            client     allowed delayed denied   last 20 s
+            steady          15       1      0                   @@@@
+            greedy          80       0     60                   +*#@  denied by per-client
 
-            route    rule           passed waited refused shadow   limited key     a second
-            orders   per-client       1234      5     240      0   greedy              59.9
-            orders   a-rule-with-     1234      5       0      0   you?[2J             59.9
+            route    rule          allowed delayed denied shadow   limited key     a second
+            orders   per-client       1234       5    240      0   greedy              59.9
+            orders   a-rule-with-     1234       5      0      0   you?[2J             59.9
                                                                    somebody else       59.9
 
             your change 1 is in force
@@ -300,15 +306,15 @@ mod tests {
     fn on_a_wide_one() {
         check(Size { width: 140, height: 50 }, |text| {
             insta::assert_snapshot!(text, @r"
-            tollgate demo    4 s  a second: 95 passed  1 waited  60 refused  Ctrl-C ends
+            tollgate demo    4 s  a second: 95 allowed  1 delayed  60 denied  Ctrl-C ends
 
-            client     passed waited refused   last 20 s
-            steady         15      1       0                   @@@@                            15 a second
-            greedy         80      0      60                   +*#@  refused by per-client     80 a second
+            client     allowed delayed denied   last 20 s
+            steady          15       1      0                   @@@@                           15 a second
+            greedy          80       0     60                   +*#@  denied by per-client     80 a second
 
-            route    rule           passed waited refused shadow   limited key     a second   limit
-            orders   per-client       1234      5     240      0   greedy              59.9   per-client
-            orders   a-rule-with-     1234      5       0      0   you?[2J             59.9   per-client
+            route    rule          allowed delayed denied shadow   limited key     a second   limit
+            orders   per-client       1234       5    240      0   greedy              59.9   per-client
+            orders   a-rule-with-     1234       5      0      0   you?[2J             59.9   per-client
                                                                    somebody else       59.9   per-client
 
             your change 1 is in force
@@ -321,10 +327,10 @@ mod tests {
     fn on_a_small_one_the_tables_go_first() {
         check(Size { width: 40, height: 7 }, |text| {
             insta::assert_snapshot!(text, @r"
-            tollgate demo    4 s  a second: 95 pass
-            client     passed waited refused   last
-            steady         15      1       0
-            greedy         80      0      60
+            tollgate demo    4 s  a second: 95 allo
+            client     allowed delayed denied   las
+            steady          15       1      0
+            greedy          80       0     60
             your change 1 is in force
             gateway  http://127.0.0.1:8080
             ");

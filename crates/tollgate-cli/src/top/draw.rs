@@ -33,16 +33,16 @@ const NUMBERS: usize = 33;
 
 const HELP: &str = "\
 q, Ctrl-C   quit
-p, space    pause: the picture stays as it is
-s           sort rules by refused, delayed, passed, name
+p, space    pause the picture
+s           sort rules by denied, delayed, allowed, name
 /           filter rules and keys by a part of their name
-Enter       leave the filter as it is     Esc  forget it
-up, down    scroll the rules              g    back to the first
-?           this
+Enter       keep the filter               Esc  remove it
+up, down    scroll the rules              g    go to the first
+?           show this help
 
-passed, delayed and refused are a second, over the last 5;
-a curve is the last seconds, newest on the right, each drawn
-as high as its own largest";
+Numbers are requests per second, averaged over 5 seconds.
+Curves show the last seconds, newest on the right; each has
+a scale of its own";
 
 impl Paint {
     fn of(self, colour: Color) -> Style {
@@ -93,7 +93,7 @@ impl View {
             Duration::from_millis(self.told.overview.now_ms.saturating_sub(self.told.overview.started_ms));
         let state = match (ready, enabled) {
             (true, true) => Span::styled("ready", paint.of(Color::Green)),
-            (true, false) => Span::styled("switched off: nothing is refused", paint.of(Color::Yellow)),
+            (true, false) => Span::styled("switched off: every request is allowed", paint.of(Color::Yellow)),
             (false, _) => Span::styled("not ready", paint.of(Color::Red)),
         };
         let first = Line::from(vec![
@@ -141,9 +141,9 @@ impl View {
         let total = &self.told.usage.total;
         let Pace { passed, delayed, refused } = total.pace();
         let curves = [
-            ("passed", passed, &total.passed, Color::Green),
+            ("allowed", passed, &total.passed, Color::Green),
             ("delayed", delayed, &total.delayed, Color::Yellow),
-            ("refused", refused, &total.refused, Color::Red),
+            ("denied", refused, &total.refused, Color::Red),
         ];
         for ((name, pace, numbers, colour), area) in curves.into_iter().zip(area.rows()) {
             let [label, curve] =
@@ -160,8 +160,8 @@ impl View {
         let width = usize::from(area.width);
         let name = width.saturating_sub(NUMBERS + CURVE + 1).max(10);
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let (passed, delayed, refused) = ("passed/s", "delayed/s", "refused/s");
-        let heading = format!("{:<name$}{passed:>11}{delayed:>11}{refused:>11} refused", "rule");
+        let (passed, delayed, refused) = ("allowed/s", "delayed/s", "denied/s");
+        let heading = format!("{:<name$}{passed:>11}{delayed:>11}{refused:>11} denied", "rule");
         let mut lines = vec![Line::styled(heading, bold)];
         let rows = self.rows();
         if rows.is_empty() {

@@ -23,7 +23,7 @@ pub(super) fn line(told: &Told, form: Form) -> String {
 fn words(told: &Told) -> String {
     let overview = &told.overview;
     let Pace { passed, delayed, refused } = told.usage.total.pace();
-    let mut line = format!("passed {passed:.1}/s  delayed {delayed:.1}/s  refused {refused:.1}/s");
+    let mut line = format!("allowed {passed:.1}/s  delayed {delayed:.1}/s  denied {refused:.1}/s");
     let refusing: Vec<_> =
         refusing(told).take(NAMED).map(|(name, pace)| format!("{name} {pace:.1}")).collect();
     if !refusing.is_empty() {

@@ -83,10 +83,10 @@ fn the_usual_terminal() {
     tollgate 0.1.0 edge-1:9090  http://127.0.0.1:9090  up 2h13m  ready
     rules #3   store exact, 12 keys, 0 evicted   42 connections, 7 in flight
     upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002
-    passed       90.0/s   ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█
+    allowed      90.0/s   ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█
     delayed       0.0/s █              █              █              █
-    refused       0.0/s █              █              █              █
-    rule                         passed/s  delayed/s  refused/s refused
+    denied        0.0/s █              █              █              █
+    rule                        allowed/s  delayed/s   denied/s denied
     * / per-ip                       90.0        0.0       90.0 ▃▄▅▆▆▇██ ▁▂▃▃▄▅▆▆▇██
     orders / create                  90.0        0.0        0.0      █
     resp per-client                   0.0        0.0        0.0
@@ -103,7 +103,7 @@ fn the_usual_terminal() {
     crawler  per-client                 41.2 (all)  all                        12.3k
     10.0.0.1 (none)  per-ip              0.5
     ?[2J?évil 中文  odd                  0.1
-    q quit  p pause  s sort: refused  / filter  ? help
+    q quit  p pause  s sort: denied  / filter  ? help
     ");
 }
 
@@ -120,10 +120,10 @@ fn a_server_that_went_away_and_a_degraded_store() {
     cannot connect
     store: Redis cannot be reached
     upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002
-    passed       90.0/s                       ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█
+    allowed      90.0/s                       ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█  ▁▂▂▃▄▅▅▆▇█
     delayed       0.0/s                     █              █              █              █
-    refused       0.0/s                     █              █              █              █
-    rule                                             passed/s  delayed/s  refused/s refused
+    denied        0.0/s                     █              █              █              █
+    rule                                            allowed/s  delayed/s   denied/s denied
     * / per-ip                                           90.0        0.0       90.0 ▃▄▅▆▆▇██ ▁▂▃▃▄▅▆▆▇██
     orders / create                                      90.0        0.0        0.0      █
     resp per-client                                       0.0        0.0        0.0
@@ -132,7 +132,7 @@ fn a_server_that_went_away_and_a_degraded_store() {
     crawler  per-client                           41.2 (all)  all                                  12.3k
     10.0.0.1 (none)  per-ip                        0.5
     ?[2J?évil 中文  odd                            0.1
-    q quit  p pause  s sort: refused  / filter  ? help
+    q quit  p pause  s sort: denied  / filter  ? help
     ");
 }
 
@@ -211,7 +211,7 @@ fn a_terminal_is_only_written_on() {
 
 #[test]
 fn a_plain_line() {
-    assert_snapshot!(plain::line(&told(), Form::Words), @"passed 90.0/s  delayed 0.0/s  refused 0.0/s  by * / per-ip 90.0  keys crawler, 10.0.0.1 (none), ?[2J?évil 中文  store exact  ready  problem: upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002");
+    assert_snapshot!(plain::line(&told(), Form::Words), @"allowed 90.0/s  delayed 0.0/s  denied 0.0/s  by * / per-ip 90.0  keys crawler, 10.0.0.1 (none), ?[2J?évil 中文  store exact  ready  problem: upstream orders: 1 of 2 servers are not reached: http://127.0.0.1:9002");
     let json: Value = serde_json::from_str(&plain::line(&told(), Form::Json)).expect("JSON");
     assert_eq!(json["rules"][1]["rule"], "per-ip");
     assert_eq!((&json["pace"]["passed"], &json["limited"][0]["key"]), (&json!(90.0), &json!("crawler")));

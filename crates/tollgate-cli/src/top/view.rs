@@ -46,9 +46,9 @@ pub(super) struct Row<'a> {
 impl Order {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Refused => "refused",
+            Self::Refused => "denied",
             Self::Delayed => "delayed",
-            Self::Passed => "passed",
+            Self::Passed => "allowed",
             Self::Name => "name",
         }
     }

@@ -10,7 +10,7 @@ fn the_picture() {
     let picture = String::from_utf8(ran.stdout).unwrap();
     assert!(picture.lines().all(|line| line.chars().count() <= 80), "too wide for a terminal:\n{picture}");
     insta::assert_snapshot!(picture, @r#"
-    Nine algorithms, the same requests. In the long run each allows 10 a second.
+    Nine algorithms, the same requests. On average each allows 10 a second.
 
                       burst     calm  rush     goes on  burst
                       0 s       1.4 s 2.92 s   3 s      6 s       pass wait no peak
@@ -25,13 +25,13 @@ fn the_picture() {
     sliding_counter   ######### ##### ########|#....... #########   32    0  7    9
     concurrency       ##....... ##### ##......|........ ##.......   11    0 28    5
 
-    # passes   ~ waits for its turn   . is refused   | the fixed window ends
-    peak: the most that start within one second; more than 10 is a burst let through
-    buckets hold 5 and wait up to 300 ms; windows last 1 s; 2 in flight for 200 ms
+    # allowed   ~ delayed   . denied   | the fixed window ends
+    peak: the most requests that start within one second; above 10 is a burst
+    buckets hold 5 and delay up to 300 ms; windows last 1 s; 2 in flight for 200 ms
 
-    tollgate demo            watch a gateway limit its clients
-    tollgate replay --help   run your own traffic through any of these, or several
-    tollgate --help          everything else
+    tollgate demo            run a gateway with clients and watch its decisions
+    tollgate replay --help   run your own traffic through one or several of these
+    tollgate --help          all other commands
     "#);
 }
 

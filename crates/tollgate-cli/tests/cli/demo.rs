@@ -136,10 +136,10 @@ fn a_line_a_second_and_it_ends_by_itself() {
     let of = |line: &str, word: &str| -> u64 {
         line.split("  ").find_map(|part| part.strip_prefix(word)?.trim().parse().ok()).unwrap()
     };
-    let seconds: Vec<_> = lines.iter().filter(|line| line.contains("s  passed ")).collect();
+    let seconds: Vec<_> = lines.iter().filter(|line| line.contains("s  allowed ")).collect();
     assert!((2..=3).contains(&seconds.len()), "{output}");
-    assert!(seconds.iter().map(|line| of(line, "passed")).sum::<u64>() > 20, "{output}");
-    assert!(seconds.iter().map(|line| of(line, "refused")).sum::<u64>() > 20, "{output}");
+    assert!(seconds.iter().map(|line| of(line, "allowed")).sum::<u64>() > 20, "{output}");
+    assert!(seconds.iter().map(|line| of(line, "denied")).sum::<u64>() > 20, "{output}");
     assert!(output.contains(" by per-client") && output.contains(" by login"), "{output}");
     assert!(!output.contains("failed"), "{output}");
     assert!(demo.left_behind().is_empty());
@@ -215,7 +215,7 @@ fn a_terminal_is_given_back_as_it_was() {
     assert_eq!(demo.ended().code(), Some(0));
     let output = demo.lines.iter().collect::<Vec<_>>().join("\n");
     check_given_back(&output);
-    assert!(output.contains("refused by per-client") || output.contains("refused by login"), "{output}");
+    assert!(output.contains("denied by per-client") || output.contains("denied by login"), "{output}");
     assert!(!output.contains("\x1b[32m"), "NO_COLOR is set");
     assert!(demo.left_behind().is_empty());
 }
@@ -241,5 +241,5 @@ fn check_given_back(output: &str) {
     let last = |code: &str| output.rfind(code).unwrap_or_else(|| panic!("no {code:?} in {output:?}"));
     assert!(last("\x1b[?25h") > last("\x1b[?25l"), "the cursor is shown again");
     assert!(last("\x1b[?1049l") > last("\x1b[?1049h"), "the first screen is back");
-    assert!(last("s: passed ") > last("\x1b[?1049l"), "the summary stays to be read");
+    assert!(last("s: allowed ") > last("\x1b[?1049l"), "the summary stays to be read");
 }
