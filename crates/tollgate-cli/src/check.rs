@@ -13,11 +13,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     crate::serve::try_rules(file.clone()).with_context(|| name.clone())?;
     if let Some(from) = &file.rules_from {
         let source = tollgate_book::keeper_of(from)?.source().name;
-        println!(
-            "{name}: the rules are in {source}, and were not asked for; `tollgate rules pull` shows them"
-        );
+        println!("{name}: the rules are in {source} and were not checked; `tollgate rules pull` prints them");
         if from.table == RuleTable::Native {
-            println!("{name}: good, as far as it goes");
+            println!("{name}: good, except for the rules, which were not checked");
             return Ok(());
         }
     }

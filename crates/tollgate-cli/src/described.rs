@@ -139,10 +139,11 @@ impl Described {
 
 /// Adds a header to others.
 pub(crate) fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
-    let name =
-        HeaderName::from_bytes(name.as_bytes()).with_context(|| format!("{name:?}: no header's name"))?;
+    let name = HeaderName::from_bytes(name.as_bytes())
+        .with_context(|| format!("{name:?}: not a valid header name"))?;
     // Anything else that HTTP allows could not be told in JSON.
-    let value = HeaderValue::from_str(value).with_context(|| format!("{value:?}: no header's value"))?;
+    let value =
+        HeaderValue::from_str(value).with_context(|| format!("{value:?}: not a valid header value"))?;
     headers.try_append(name, value).context("there are more headers than a request can have")?;
     Ok(())
 }

@@ -245,7 +245,7 @@ impl Aliases {
     /// What an alias stands for.
     fn written_out(&mut self, anchor: usize, at: Position) -> Result<Node, Mistake> {
         let Self::Expanded { known, left } = self else {
-            return Err(mistake(at, "must be written out: aliases (`*name`) are not read"));
+            return Err(mistake(at, "is not supported: write the value out instead of an alias (`*name`)"));
         };
         let Some(node) = known.get(&anchor) else {
             return Err(mistake(at, "is an alias of what it stands in, which has no end"));
@@ -342,7 +342,10 @@ mod tests {
     #[test]
     fn what_a_rule_does_not_need_is_refused() {
         assert_eq!(refusal(""), "1:1: is empty");
-        assert_eq!(refusal("a: &x 1\nb: *x"), "2:4: must be written out: aliases (`*name`) are not read");
+        assert_eq!(
+            refusal("a: &x 1\nb: *x"),
+            "2:4: is not supported: write the value out instead of an alias (`*name`)"
+        );
         assert_eq!(refusal("a: !!int 1"), "1:4: must not carry a tag such as `!!int`");
         assert_eq!(refusal("a: 1\n---\nb: 2"), "2:1: must be one document: remove the `---`");
         assert_eq!(refusal(&"[".repeat(100)), "1:65: must not nest deeper than 64 levels");

@@ -100,11 +100,11 @@ macro_rules! counts_by {
             /// A bucket for each value of a header, such as an API key. Of several lines the first counts.
             ///
             /// # Panics
-            /// Where `name` is no name of a header.
+            /// Where `name` is not a valid header name.
             #[must_use]
             pub fn by_header(self, name: &str) -> Self {
                 let name = http::HeaderName::try_from(name)
-                    .unwrap_or_else(|_| panic!("by_header: {name:?} is no name of a header"));
+                    .unwrap_or_else(|_| panic!("by_header: {name:?} is not a valid header name"));
                 self.by_key(crate::key::By::Header(name))
             }
 

@@ -22,20 +22,20 @@ pub(super) fn write(output: &mut impl Write, told: &Map<String, Value>) -> io::R
         // What is told of a request that passes is how it leaves the bucket.
         let left = format!("{} of {}", number("remaining"), number("limit_most"));
         match text("decision") {
-            "allow" => write!(output, "would pass and leave {left}")?,
+            "allow" => write!(output, "allowed, leaving {left}")?,
             "wait" => {
                 let wait = Duration::from_millis(number("wait_ms"));
-                write!(output, "would pass after {wait:?} and leave {left}")?;
+                write!(output, "delayed by {wait:?}, leaving {left}")?;
             }
-            "never" => write!(output, "has {left}, refuses, and time alone changes nothing")?,
+            "never" => write!(output, "denied for good, {left} left")?,
             _ => match time(&hold["retry_after_ms"]) {
-                Some(after) => write!(output, "has {left}, refuses, and has room in {after:?}")?,
-                None => write!(output, "has {left}, refuses, and has room when somebody leaves")?,
+                Some(after) => write!(output, "denied for {after:?}, {left} left")?,
+                None => write!(output, "denied until a slot is released, {left} left")?,
             },
         }
         match time(&hold["reset_after_ms"]) {
             Some(Duration::ZERO) | None => {}
-            Some(after) => write!(output, "; all back in {after:?}")?,
+            Some(after) => write!(output, "; as if unused in {after:?}")?,
         }
         match text("decided_by") {
             "store" => writeln!(output)?,

@@ -69,7 +69,7 @@ impl Redis {
             .errors_on_failure()
             .clock(clock)
             .open()
-            .map_err(|error| Misuse::new(format!("--store is no address of a Redis: {error}")))
+            .map_err(|error| Misuse::new(format!("--store is not the address of a Redis: {error}")))
     }
 
     /// The error, and what to do about it where it is Redis that failed.

@@ -187,8 +187,12 @@ fn shown(path: &Path, mistakes: tollgate_rules::Mistakes) -> anyhow::Error {
 
 fn told(error: BookError) -> anyhow::Error {
     match error {
-        BookError::Stale(_) => anyhow!("somebody was faster: the database was changed meanwhile; try again"),
-        BookError::Wrong(_) => anyhow!("nothing was written, for the rules would have mistakes:\n{error}"),
+        BookError::Stale(_) => {
+            anyhow!("the database was changed by somebody else in the meantime; try again")
+        }
+        BookError::Wrong(_) => {
+            anyhow!("nothing was written, because the rules would have mistakes:\n{error}")
+        }
         other => anyhow!("{other}"),
     }
 }

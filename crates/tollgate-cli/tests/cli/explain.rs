@@ -51,7 +51,7 @@ fn by_a_file() {
     assert_snapshot!(explain(&[&file, "--path", "/x?y=1", "--ip", "192.0.2.1"]), @r#"
     GET /x
     route app
-    routes before it that do not match, the nearest first
+    earlier routes that do not match, closest first
       admin: path /x does not have the shape /admin/**
     rules
       per-ip applies
@@ -87,7 +87,7 @@ fn misuse() {
     assert_snapshot!(told, @r#"
     error: path must begin with /; read "x"
     error: --header must be 'name: value'; read "x"
-    error: --header: "x y": no header's name: invalid HTTP header name
+    error: --header: "x y": not a valid header name: invalid HTTP header name
     error: method must be a word such as GET; read "GE T"
     error: --ask must be an address such as http://127.0.0.1:9090; read "127.0.0.1:9090"
     "#);
@@ -106,7 +106,7 @@ fn by_a_running_server() {
     assert_snapshot!(ask(&["--method", "POST"]), @r#"
     POST /x
     route app
-    routes before it that do not match, the nearest first
+    earlier routes that do not match, closest first
       admin: path /x does not have the shape /admin/**
     rules
       per-ip applies
@@ -116,8 +116,8 @@ fn by_a_running_server() {
         app/writes[0] (concurrency): 1 unit of the one bucket for all
         excess: reject
     buckets, by generation 1 of the rules
-      per-ip: per-client for "127.0.0.1": would pass and leave 1 of 3
-      writes: app/writes[0] for all: would pass and leave 4 of 5; all back in 60s
+      per-ip: per-client for "127.0.0.1": allowed, leaving 1 of 3
+      writes: app/writes[0] for all: allowed, leaving 4 of 5; as if unused in 60s
     "#);
     for _ in 0..2 {
         assert_eq!(serving.get("/x").status(), 200);
@@ -126,7 +126,7 @@ fn by_a_running_server() {
     assert_snapshot!(ask(&["--ip", "10.1.2.3", "--header", "X-Forwarded-For: 127.0.0.1"]), @r#"
     GET /x
     route app
-    routes before it that do not match, the nearest first
+    earlier routes that do not match, closest first
       admin: path /x does not have the shape /admin/**
     rules
       per-ip applies
@@ -134,7 +134,7 @@ fn by_a_running_server() {
         excess: reject
       writes does not apply: method is GET, wanted POST
     buckets, by generation 1 of the rules
-      per-ip: per-client for "127.0.0.1": has 0 of 3, refuses, and time alone changes nothing
+      per-ip: per-client for "127.0.0.1": denied for good, 0 of 3 left
     "#);
     let told: Value = serde_json::from_str(&ask(&["--json"])).unwrap();
     assert_snapshot!(told["holds"].to_string(), @r#"
@@ -144,7 +144,7 @@ fn by_a_running_server() {
     assert_eq!(told["route"], "app");
     // Asking charged nothing.
     assert_snapshot!(ask(&["--ip", "192.0.2.9"]).lines().last().unwrap().trim(), @r#"
-    per-ip: per-client for "192.0.2.9": would pass and leave 2 of 3
+    per-ip: per-client for "192.0.2.9": allowed, leaving 2 of 3
     "#);
 
     let same = folder.file("same.yaml", rules(&upstream.url()) + "# and a remark");

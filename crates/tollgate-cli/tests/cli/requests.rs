@@ -212,9 +212,9 @@ fn bad_lines_and_bad_arguments() {
     {"at_us":0,"path":"/","headers":{"x":7}}
       error: line 1: headers: must be an object of texts or lists of texts, such as {"x-api-key":"k"}; read {"x":7}
     {"at_us":0,"path":"/","headers":{"x y":"1"}}
-      error: line 1: headers: "x y": no header's name: invalid HTTP header name
+      error: line 1: headers: "x y": not a valid header name: invalid HTTP header name
     {"at_us":0,"path":"/","headers":{"x":"\n"}}
-      error: line 1: headers: "\n": no header's value: failed to parse header value
+      error: line 1: headers: "\n": not a valid header value: failed to parse header value
     {"at_us":0,"path":"/","ip":"localhost"}
       error: line 1: ip: must be an address such as 10.0.0.1 or 2001:db8::1; read "localhost"
     {"at_us":0,"path":"/","method":""}

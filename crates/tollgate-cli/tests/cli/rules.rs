@@ -65,8 +65,8 @@ fn from_a_file_to_a_database_and_back() {
     "#);
     fs::write(&file, own(&folder)).unwrap();
     insta::assert_snapshot!(told(&folder, &["check", &file]), @r#"
-    DIR/tollgate.yaml: the rules are in sqlite://DIR/rules.db, and were not asked for; `tollgate rules pull` shows them
-    DIR/tollgate.yaml: good, as far as it goes
+    DIR/tollgate.yaml: the rules are in sqlite://DIR/rules.db and were not checked; `tollgate rules pull` prints them
+    DIR/tollgate.yaml: good, except for the rules, which were not checked
     exit code 0
     "#);
     let explained = told(&folder, &["explain", &file, "--path", "/"]);

@@ -39,10 +39,10 @@ pub enum DecisionError {
     )]
     TooManyDefinitions,
     /// A bandwidth paces bytes; it cannot be charged.
-    #[error("bandwidth paces a body and cannot be asked for; ask for a limit on requests")]
+    #[error("bandwidth paces a body and cannot be checked; name a limit on requests")]
     Bandwidth,
     /// The limit has no slots that could be held.
-    #[error("the limit {name:?} is no concurrency limit: there is nothing to hold")]
+    #[error("the limit {name:?} is not a concurrency limit: it has no slots to hold")]
     NothingToHold {
         /// The name in the request.
         name: String,

@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
 
     /// Notes that a merge key is not read; always `false`.
     fn refuse_merge(&self) -> bool {
-        self.mistake("must be written out: merge keys (`<<`) are not read");
+        self.mistake("is not supported: write the keys out instead of a merge key (`<<`)");
         false
     }
 

@@ -40,16 +40,16 @@ impl<'a> Fields<'a> {
         for (key, value) in pairs {
             let name = match &key.value {
                 Value::Plain(name) if name == "<<" => {
-                    fields.note(key.at, name, "must be written out: merge keys (`<<`) are not read");
+                    fields.note(
+                        key.at,
+                        name,
+                        "is not supported: write the keys out instead of a merge key (`<<`)",
+                    );
                     continue;
                 }
                 Value::Plain(name) | Value::Quoted(name) => name,
                 Value::Taken { written, .. } => {
-                    fields.note(
-                        key.at,
-                        written,
-                        "must be written out: a key is not taken from the environment",
-                    );
+                    fields.note(key.at, written, "cannot come from the environment: write the key out");
                     continue;
                 }
                 other => {

@@ -10,18 +10,18 @@ impl fmt::Display for Explanation {
             writeln!(f, "rules are not in force: `enabled` is false in the file")?;
         }
         if let Some(why) = &self.invalid {
-            return writeln!(f, "it is answered 400: {why}");
+            return writeln!(f, "answered 400: {why}");
         }
         match &self.route {
             Some(route) => writeln!(f, "route {route}")?,
-            None => writeln!(f, "no route takes it: 404")?,
+            None => writeln!(f, "no route matches: 404")?,
         }
         for (name, value) in &self.captures {
             writeln!(f, "  path.{name} = {}", words::value(value))?;
         }
         if !self.passed_over.is_empty() {
-            let title = if self.route.is_some() { "routes before it" } else { "routes" };
-            writeln!(f, "{title} that do not match, the nearest first")?;
+            let title = if self.route.is_some() { "earlier routes" } else { "routes" };
+            writeln!(f, "{title} that do not match, closest first")?;
         }
         for over in &self.passed_over {
             writeln!(f, "  {}: {}", over.route, over.why)?;
@@ -62,14 +62,16 @@ impl fmt::Display for ChargeReport {
         write!(f, "{} ({}): ", self.limit, self.algorithm)?;
         let values = match &self.key {
             KeyReport::Values(values) => values,
-            KeyReport::Skipped(missing) => return write!(f, "not charged, since {missing} is missing"),
-            KeyReport::Refused(missing) => return write!(f, "refused, since {missing} is missing"),
-            KeyReport::Repeated(twice) => return write!(f, "refused, since {twice} is given more than once"),
+            KeyReport::Skipped(missing) => return write!(f, "not charged, because {missing} is missing"),
+            KeyReport::Refused(missing) => return write!(f, "denied, because {missing} is missing"),
+            KeyReport::Repeated(twice) => {
+                return write!(f, "denied, because {twice} is given more than once");
+            }
         };
         match self.cost {
             Some(1) => write!(f, "1 unit")?,
             Some(units) => write!(f, "{units} units")?,
-            None => write!(f, "as many units as its body has bytes, which it does not announce,")?,
+            None => write!(f, "one unit for each byte of its body, whose length is not announced,")?,
         }
         match values.as_slice() {
             [] => write!(f, " of the one bucket for all")?,

@@ -38,7 +38,7 @@ impl Known<'_> {
         let (source, limit, is_shown) = match (&used, found) {
             (Some(name), found) => {
                 if let Some(found) = found {
-                    found.numbers.mistake("must stand alone: `use` names this limit already");
+                    found.numbers.mistake("cannot be combined with `use`, which names a limit");
                 }
                 let place = self.limits.names.find(name);
                 let limit = place.and_then(|place| self.limits.numbers(place));
@@ -50,7 +50,7 @@ impl Known<'_> {
                     let others = [key, missing, cost];
                     for other in others.iter().flatten() {
                         other.mistake(
-                            "has no meaning beside `bandwidth`: it paces one response and charges nobody",
+                            "has no effect with `bandwidth`, which paces one response and charges nothing",
                         );
                     }
                     return if others.iter().any(Option::is_some) {
@@ -84,7 +84,7 @@ impl Known<'_> {
         let may_lack = attributes.as_ref().is_none_or(|attributes| attributes.iter().any(may_be_missing));
         let missing = match missing {
             Some(missing) if !may_lack => {
-                missing.mistake("has no meaning here: nothing in the key can be missing");
+                missing.mistake("has no effect: no attribute of the key can be missing");
                 None
             }
             Some(missing) => missing.choice(&MISSING),
@@ -101,7 +101,7 @@ impl Known<'_> {
             let Some(most) = never else { return Some(cost) };
             let most = if is_shown { format!(" ({most})") } else { String::new() };
             here.mistake_without_values(format!(
-                "is more than the limit ever gives at once{most}: no request would pass"
+                "exceeds what the limit allows at once{most}: every request would be denied"
             ));
             None
         };
@@ -126,13 +126,13 @@ impl Known<'_> {
                 && !captured.contains(name.as_str())
             {
                 item.mistake(format!(
-                    "is not captured: every path that the route or the rule takes must have `{{{}}}`",
+                    "is not captured: every path of the route or the rule must have `{{{}}}`",
                     shorten(name)
                 ));
                 is_read = false;
             }
             if attributes.contains(&attribute) {
-                item.mistake("is in the key already");
+                item.mistake("is repeated in the key");
                 is_read = false;
             }
             attributes.push(attribute);
@@ -188,11 +188,11 @@ fn attribute(text: &str) -> Result<Attribute, String> {
         ("cookie", "") => Err("must name a cookie, such as cookie.session".to_owned()),
         ("header", _) => http::HeaderName::from_bytes(name.as_bytes())
             .map(Attribute::Header)
-            .map_err(|_| format!("{:?} is no name of a header", shorten(name))),
+            .map_err(|_| format!("{:?} is not a valid header name", shorten(name))),
         ("query", _) => Ok(Attribute::Query(name.to_owned())),
         ("cookie", _) => match http::Method::from_bytes(name.as_bytes()) {
             Ok(_) => Ok(Attribute::Cookie(name.to_owned())),
-            Err(_) => Err(format!("{:?} is no name of a cookie", shorten(name))),
+            Err(_) => Err(format!("{:?} is not a valid cookie name", shorten(name))),
         },
         ("path", name) if !name.is_empty() => Ok(Attribute::Capture(name.to_owned())),
         _ => {

@@ -74,7 +74,7 @@ fn together(mut parts: Vec<When>) -> When {
 fn any(value: &Cursor<'_>, read: impl Fn(&Cursor<'_>) -> Option<When>) -> Option<When> {
     let items = value.one_or_list();
     if items.is_empty() {
-        value.mistake("must not be empty: a list means any of");
+        value.mistake("must not be empty: a list matches if one of its values does");
         return None;
     }
     let mut each = all(items.iter().map(read).collect::<Vec<_>>())?;
@@ -121,7 +121,7 @@ fn matchers(attribute: &Attribute, value: &Cursor<'_>) -> Option<When> {
     add(&mut fields, "glob", &|item| match attribute {
         Attribute::Path => glob(item),
         _ => {
-            item.mistake("is for `path` only; elsewhere there are `prefix`, `suffix` and `regex`");
+            item.mistake("is only for `path`; use `prefix`, `suffix` or `regex`");
             None
         }
     });
@@ -129,7 +129,7 @@ fn matchers(attribute: &Attribute, value: &Cursor<'_>) -> Option<When> {
     add(&mut fields, "blank", &|item| item.switch().map(Matcher::Blank));
     fields.finish();
     if fields.is_empty() {
-        value.mistake("must not be empty: say what is compared, such as `{ prefix: a }`");
+        value.mistake("must not be empty: name a comparison, such as `{ prefix: a }`");
         return None;
     }
     all(parts).map(together)
@@ -174,7 +174,7 @@ fn host(item: &Cursor<'_>) -> Option<Matcher> {
 pub(super) fn header(name: &str, place: &Cursor<'_>) -> Option<HeaderName> {
     let read = HeaderName::from_bytes(name.as_bytes()).ok();
     if read.is_none() {
-        place.mistake(format!("{:?} is no name of a header", shorten(name)));
+        place.mistake(format!("{:?} is not a valid header name", shorten(name)));
     }
     read
 }
@@ -184,7 +184,7 @@ pub(super) fn cookie(name: &str, place: &Cursor<'_>) -> Option<String> {
     // Cookies and methods are both tokens of HTTP.
     let is_token = http::Method::from_bytes(name.as_bytes()).is_ok();
     if !is_token {
-        place.mistake(format!("{:?} is no name of a cookie", shorten(name)));
+        place.mistake(format!("{:?} is not a valid cookie name", shorten(name)));
     }
     is_token.then(|| name.to_owned())
 }
@@ -211,10 +211,10 @@ fn explain(text: &str, error: &regex::Error) -> String {
     let letter = mark.and_then(|line| line.find('^')).filter(|_| !text.contains('\n'));
     match letter {
         Some(column) => format!(
-            "is no regular expression: {what}, at letter {}; read {:?}",
+            "is not a valid regular expression: {what}, at character {}; read {:?}",
             column.saturating_sub(3),
             shorten(text)
         ),
-        None => format!("is no regular expression: {what}; read {:?}", shorten(text)),
+        None => format!("is not a valid regular expression: {what}; read {:?}", shorten(text)),
     }
 }

@@ -32,7 +32,10 @@ pub(super) fn excess(excess: &Cursor<'_>, upstreams: &Names) -> Option<Excess> {
             None
         }
         [first, second, ..] => {
-            fields.mistake(second, format!("must stand alone: `{first}` says what the excess gets already"));
+            fields.mistake(
+                second,
+                format!("cannot be combined with `{first}`: a rule has one action on denied requests"),
+            );
             None
         }
         _ => reject.or(wait).or(divert).or(degrade)?,
@@ -46,7 +49,7 @@ fn word(excess: &Cursor<'_>) -> Option<Excess> {
         "shadow" => Ok(Excess::Shadow),
         "wait" => Err("needs a time: `{ wait: 500ms }`".to_owned()),
         "divert" => Err("needs an upstream: `{ divert: NAME }`".to_owned()),
-        "degrade" => Err("needs an answer: `{ degrade: { status: 200, body: ... } }`".to_owned()),
+        "degrade" => Err("needs a response: `{ degrade: { status: 200, body: ... } }`".to_owned()),
         _ => {
             let meant = did_you_mean(word, ["reject", "shadow", "wait", "divert", "degrade"]);
             Err(format!("must be {EXPECTED}; read {:?}{meant}", shorten(word)))
@@ -65,11 +68,11 @@ fn reply(reply: &Cursor<'_>, shape: &'static Shape) -> Option<Reply> {
     if body.is_some()
         && matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
     {
-        fields.mistake("body", "must be left out: an answer with this status has none");
+        fields.mistake("body", "must be left out: a response with this status has no body");
         return None;
     }
     if content_type.is_some() && body.is_none() {
-        fields.mistake("content_type", "has no meaning without a `body`");
+        fields.mistake("content_type", "has no effect without a `body`");
         return None;
     }
     Some(Reply { status, body, content_type })

@@ -71,7 +71,7 @@ fn named_limit(value: &Cursor<'_>) -> (Option<Limit>, Option<NamedLimit>) {
     let Some(entries) = value.named(schema::NAMED_LIMIT.example) else { return (None, None) };
     if let Some((key, _)) = entries.iter().find(|(key, _)| key.node().written() == "bandwidth") {
         key.mistake(
-            "is no budget that could be shared: it paces one response; put it into the limits of a rule",
+            "cannot be a named limit, because it paces one response; put it into the limits of a rule",
         );
         return (None, None);
     }
@@ -108,7 +108,7 @@ fn read_overrides(overrides: &Cursor<'_>, base: &Algorithm<'_>) -> Option<Vec<Ov
             let is_new = seen.insert(values.clone());
             if values.is_empty() {
                 key.mistake(
-                    "must name a key: `[]` is the one bucket for all, which the limit's own numbers are for",
+                    "must name a key: `[]` is the one bucket for all, which has the parameters of the limit itself",
                 );
             } else if !is_new {
                 key.mistake("is given twice");

@@ -22,7 +22,7 @@ pub(super) fn listen(listen: Option<Cursor<'_>>) -> Option<Listen> {
         let address = listener.address;
         // Port 0 is a free one, every time another.
         if let Some((_, other)) = opened.iter().find(|(other, _)| *other == address && address.port() != 0) {
-            here.mistake_without_values(format!("has the address of `{other}`: each needs its own"));
+            here.mistake_without_values(format!("has the same address as `{other}`"));
             return None;
         }
         opened.push((address, name));
@@ -79,7 +79,7 @@ fn guarded(name: &str, here: &Cursor<'_>, listener: &Listener) -> Option<()> {
     }
     if asks && !listener.address.ip().is_loopback() && listener.tokens.is_empty() && !listener.open {
         here.mistake_without_values(
-            "is open to other machines: give it `tokens: [ \"${NAME}\" ]`, or say `open: true` if whoever reaches it may ask",
+            "listens beyond loopback: set `tokens: [ \"${NAME}\" ]`, or `open: true` to accept every client",
         );
         return None;
     }
@@ -87,7 +87,7 @@ fn guarded(name: &str, here: &Cursor<'_>, listener: &Listener) -> Option<()> {
         return users::guarded(here, listener);
     }
     if !listener.users.is_empty() || listener.proxied {
-        here.mistake_without_values("has no users: only `admin` does");
+        here.mistake_without_values("cannot have `users`: only `admin` can");
         return None;
     }
     Some(())
@@ -102,7 +102,7 @@ fn tokens(tokens: &Cursor<'_>) -> Option<Vec<Token>> {
 fn token(token: &Cursor<'_>) -> Option<Token> {
     match token.text("a word")? {
         "" => {
-            token.mistake_without_values("must not be empty: nobody would have to know it");
+            token.mistake_without_values("must not be empty: every client would be accepted");
             None
         }
         word => Some(Token(word.to_owned())),
@@ -114,8 +114,10 @@ fn address(address: &Cursor<'_>) -> Option<SocketAddr> {
     address.parsed(EXPECTED, |text| {
         text.parse().map_err(|_| {
             let hint = match text.rsplit_once(':') {
-                Some(("" | "*", port)) => format!("; every address is `0.0.0.0:{port}`, or `[::]:{port}`"),
-                Some(("localhost", port)) => format!("; this machine alone is `127.0.0.1:{port}`"),
+                Some(("" | "*", port)) => {
+                    format!("; for all addresses use `0.0.0.0:{port}` or `[::]:{port}`")
+                }
+                Some(("localhost", port)) => format!("; for this machine only use `127.0.0.1:{port}`"),
                 _ => String::new(),
             };
             format!("must be {EXPECTED}; read {:?}{}", shorten(text), shorten(&hint))

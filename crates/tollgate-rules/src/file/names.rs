@@ -19,7 +19,7 @@ impl Names {
     /// Gives the next place to a name, which must be sane and new. One that is neither has a place all the same.
     pub(super) fn add(&mut self, name: &Cursor<'_>) -> Option<String> {
         if name.is_taken() {
-            name.mistake("must be written out: names are shown, so they are not taken from the environment");
+            name.mistake("cannot come from the environment, because names are shown in logs and on pages");
             self.names.push(String::new());
             return None;
         }
@@ -65,7 +65,7 @@ pub(super) fn read_name(name: &Cursor<'_>) -> Option<String> {
     let message = match text {
         "" => "must not be empty",
         _ if text.len() > LONGEST => "must be at most 128 bytes long",
-        _ if text.contains(char::is_control) => "must not hold control characters, such as line breaks",
+        _ if text.contains(char::is_control) => "must not contain control characters, such as line breaks",
         _ if text.trim() != text => "must not begin or end with a space",
         _ => return Some(text.to_owned()),
     };

@@ -30,7 +30,7 @@ pub enum PatternError {
     #[error("must not capture the same name twice")]
     CapturedTwice,
     /// A question mark that seems to begin a query.
-    #[error("must not hold a query: match it by `query.NAME`; `?` is any one letter")]
+    #[error("must not contain a query: match it by `query.NAME`; `?` matches any one character")]
     Query,
 }
 

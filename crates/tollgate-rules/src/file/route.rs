@@ -141,7 +141,7 @@ fn sorted(items: Vec<Item>) -> Option<Sorted> {
 /// Whether the limits can do what the excess is promised.
 fn check_excess(written: &Cursor<'_>, excess: &Excess, items: &[Item]) {
     if items.iter().all(|item| matches!(item, Item::Pace(_))) {
-        written.mistake("has no meaning here: the rule charges nothing, so nothing is in excess");
+        written.mistake("has no effect: the rule charges nothing, so it denies no request");
         return;
     }
     if !matches!(excess, Excess::Wait(_)) {
@@ -152,9 +152,11 @@ fn check_excess(written: &Cursor<'_>, excess: &Excess, items: &[Item]) {
         let reason = match limit {
             limit if limit.books() => continue,
             Limit::Concurrency(concurrency) if concurrency.queue() > 0 => continue,
-            Limit::Concurrency(_) => "a `concurrency` lets nobody wait without a `queue` above 0".to_owned(),
+            Limit::Concurrency(_) => {
+                "a `concurrency` limit queues requests only with a `queue` above 0".to_owned()
+            }
             limit => format!(
-                "a `{}` books no turns; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` do",
+                "a `{}` cannot queue requests; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` can",
                 limit.name()
             ),
         };
@@ -176,8 +178,8 @@ fn strip_prefix(prefix: &Cursor<'_>) -> Option<String> {
     let text = prefix.text("a path such as /orders")?;
     let message = match text {
         _ if !text.starts_with('/') => "must begin with `/`, such as /orders",
-        _ if text.ends_with('/') => "must not end with `/`: what is left of the path begins with it",
-        _ if text.contains(['*', '{', '}']) => "must be the plain beginning of a path: it is no pattern",
+        _ if text.ends_with('/') => "must not end with `/`: the rest of the path starts with it",
+        _ if text.contains(['*', '{', '}']) => "must be a path prefix without wildcards",
         _ if text.contains(['?', '#'])
             || text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) =>
         {

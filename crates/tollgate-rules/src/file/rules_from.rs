@@ -43,7 +43,7 @@ pub(super) fn alone(fields: &Fields<'_>, from: &RulesFrom) {
 fn source(source: &Cursor<'_>) -> Option<SourceUrl> {
     const SCHEMES: [&str; 5] = ["mysql", "mariadb", "postgres", "postgresql", "sqlite"];
     const EXPECTED: &str = "must begin with `mysql://`, `mariadb://`, `postgres://`, `postgresql://` or `sqlite://`; it is not shown, \
-        for it may hold a password";
+        because it can contain a password";
     let text = source.text("the address of a database, such as mysql://user:password@127.0.0.1/rules")?;
     let message = match text.split_once("://") {
         Some((scheme, "")) if SCHEMES.contains(&scheme) => "names no database, such as sqlite://rules.db",

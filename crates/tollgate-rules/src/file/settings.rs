@@ -46,7 +46,7 @@ fn store_url(url: &Cursor<'_>) -> Option<String> {
     const SCHEMES: [&str; 6] =
         ["redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel"];
     const EXPECTED: &str = "must be `memory:`, or begin with `redis://`, `rediss://`, `redis-cluster://`, \
-        `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`; it is not shown, for it may hold a password";
+        `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`; it is not shown, because it can contain a password";
     let text = url.text("the address of a store, such as `memory:` or redis://127.0.0.1:6379")?;
     let message = match text.split_once("://") {
         None if text == "memory:" => return Some(text.to_owned()),

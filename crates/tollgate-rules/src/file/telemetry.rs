@@ -40,12 +40,12 @@ fn check_collector(text: &str) -> Result<(), Message> {
         return Err("must begin with `http://` or `https://`, such as http://127.0.0.1:4318".into());
     };
     if rest.contains('@') {
-        return Err("must not hold a login: `headers` takes an authorization".into());
+        return Err("must not contain a user name or password; set `authorization` in `headers`".into());
     }
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#".contains(&byte);
     if !path.bytes().all(is_plain) {
-        return Err("must hold a host and a path, and nothing after it".into());
+        return Err("must have a host and a path, and nothing after them".into());
     }
     check_url(&format!("{scheme}://{host}"))
 }
@@ -54,7 +54,7 @@ fn share(share: &Cursor<'_>) -> Option<f64> {
     match share.number()? {
         number if (0.0..=1.0).contains(&number) => Some(number),
         _ => {
-            share.mistake("must lie between 0 (none) and 1 (all), such as 0.01");
+            share.mistake("must be from 0 (none) to 1 (all), such as 0.01");
             None
         }
     }
@@ -74,7 +74,7 @@ fn headers(headers: &Cursor<'_>) -> Option<Vec<(String, String)>> {
     let entries = headers.named("{ authorization: \"${OTLP_AUTHORIZATION}\" }")?;
     let header = |(key, value): &(Cursor<'_>, Cursor<'_>)| {
         if key.is_taken() {
-            key.mistake_without_values("must be written out: a key is not taken from the environment");
+            key.mistake_without_values("cannot come from the environment: write the key out");
             return None;
         }
         let name = key.text("the name of a header")?;

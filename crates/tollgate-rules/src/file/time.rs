@@ -28,11 +28,11 @@ pub(super) fn span(span: &Cursor<'_>) -> Option<TimeSpan> {
     let (after, before) = (after?, before?);
     match (&after, &before) {
         (Some(Instant::Once(from)), Some(Instant::Once(until))) if from >= until => {
-            fields.mistake("before", "must be later than `after`: no time lies between");
+            fields.mistake("before", "must be later than `after`");
             None
         }
         (Some(Instant::Daily(from)), Some(Instant::Daily(until))) if from.second == until.second => {
-            fields.mistake("before", "must differ from `after`: no time of day lies between");
+            fields.mistake("before", "must differ from `after`");
             None
         }
         _ => zone.filter(|_| given).map(|_| TimeSpan { after, before }),

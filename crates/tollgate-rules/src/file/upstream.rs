@@ -72,7 +72,7 @@ fn upstream(value: &Cursor<'_>) -> Option<Upstream> {
 fn servers(servers: &Cursor<'_>) -> Option<Vec<Server>> {
     let items = servers.list("[ \"http://127.0.0.1:9001\" ]")?;
     if items.is_empty() {
-        servers.mistake("must hold at least one server");
+        servers.mistake("must have at least one server");
         return None;
     }
     let mut seen = HashSet::new();
@@ -123,7 +123,7 @@ pub(super) fn check_url(text: &str) -> Result<(), crate::decode::Message> {
         return Err(format!("must begin with `http://`, `https://` or `h2c://`{meant}").into());
     }
     if rest.contains('@') {
-        return Err("must not hold a login".into());
+        return Err("must not contain a user name or password".into());
     }
     if rest.contains(['/', '?', '#']) {
         return Err("must end with the host or its port: the path comes from the request".into());
@@ -166,7 +166,7 @@ fn health(health: &Cursor<'_>) -> Option<HealthCheck> {
             Some(text.to_owned())
         }
         _ => {
-            path.mistake("must begin with `/` and hold no spaces and only ASCII, such as /ok");
+            path.mistake("must begin with `/` and contain only ASCII without spaces, such as /ok");
             None
         }
     }),

@@ -22,7 +22,7 @@ pub(super) fn users(users: &Cursor<'_>) -> Option<Vec<User>> {
         let other = known.iter().find(|other| other.name == user.name || other.token == user.token);
         if let Some(other) = other {
             let what = if other.name == user.name { "name" } else { "token" };
-            here.mistake_without_values(format!("has the {what} of another: each needs its own"));
+            here.mistake_without_values(format!("has the same {what} as another user"));
             is_read = false;
         }
         known.push(user);
@@ -44,7 +44,7 @@ fn name(name: &Cursor<'_>) -> Option<String> {
     let text = name.text("a name")?;
     let is_name = !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
     if !is_name {
-        name.mistake_without_values("must be a name of up to 64 letters");
+        name.mistake_without_values("must be a name of at most 64 characters");
         return None;
     }
     Some(text.to_owned())
@@ -75,15 +75,15 @@ pub(super) fn guarded(here: &Cursor<'_>, listener: &Listener) -> Option<()> {
     }
     if listener.users.is_empty() {
         here.mistake_without_values(
-            "is open to other machines: give it `users`, each with a token (`tollgate token` makes one), or a loopback \
+            "listens beyond loopback: set `users`, each with a token (`tollgate token` creates one), or use a loopback \
              address without `proxied`",
         );
         return None;
     }
     if listener.tls.is_none() && !listener.proxied {
         here.mistake_without_values(
-            "would take tokens in clear text from other machines: give it `tls: { cert: ..., key: ... }`, or say \
-             `proxied: true` if a proxy in front of it does that",
+            "listens beyond loopback without TLS: set `tls: { cert: ..., key: ... }`, or \
+             `proxied: true` if a proxy in front of it provides TLS",
         );
         return None;
     }

@@ -107,7 +107,7 @@ pub(crate) fn algorithm<'a>(fields: &mut Fields<'a>, but: &[&str]) -> Option<Alg
         match &found {
             Some(first) => {
                 let first = first.name;
-                numbers.mistake(format!("must stand alone: `{first}` is this limit's algorithm already"));
+                numbers.mistake(format!("cannot be combined with `{first}`: a limit has one algorithm"));
             }
             None => found = Some(Algorithm { name, numbers, read, parsed }),
         }

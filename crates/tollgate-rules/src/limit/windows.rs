@@ -67,7 +67,7 @@ pub(super) fn fixed_window(numbers: &Cursor<'_>) -> Option<ParsedLimit> {
         _ => None,
     };
     if matches!(window, Some(Window::Forever)) && written {
-        fields.mistake("align", "has no meaning where the window is `forever`");
+        fields.mistake("align", "has no effect if the window is `forever`");
         return None;
     }
     let align = if begins == Begins::FirstHit { Align::FirstHit } else { Align::Epoch };

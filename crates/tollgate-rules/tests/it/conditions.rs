@@ -48,7 +48,7 @@ fn what_is_no_condition() {
     2:118: everywhere[0].when.path[2]: must have `**` alone between slashes; `*` is any text within one segment
     2:126: everywhere[0].when.path[3]: must have `{name}` alone between slashes, the name of letters, digits, `_` and `-`
     2:133: everywhere[0].when.path[4]: must not capture the same name twice
-    2:145: everywhere[0].when.path[5]: must not hold a query: match it by `query.NAME`; `?` is any one letter
+    2:145: everywhere[0].when.path[5]: must not contain a query: match it by `query.NAME`; `?` matches any one character
     2:104: everywhere[0].when.method[0]: must be in upper case, as methods are sent: `POST`
     2:110: everywhere[0].when.method[1]: must be a method such as POST; read "a b"
     2:102: everywhere[0].when.host[0]: must not be empty; `{ exists: false }` matches requests without a host
@@ -60,20 +60,20 @@ fn what_is_no_condition() {
     2:112: everywhere[0].when.ip[1]: must be an address or a network such as 10.0.0.0/8; read "10.0.0"
     2:120: everywhere[0].when.ip[2]: must be written as IPv4, which mapped addresses count as; read "::ffff:10.0.0.0/104"
     2:95: everywhere[0].when.header.: is not a known key; did you mean `header.NAME`?
-    2:121: everywhere[0].when.header.a b: "a b" is no name of a header
-    2:136: everywhere[0].when.cookie.a=b: "a=b" is no name of a cookie
+    2:121: everywhere[0].when.header.a b: "a b" is not a valid header name
+    2:136: everywhere[0].when.cookie.a=b: "a=b" is not a valid cookie name
     2:95: everywhere[0].when.hedaer.x: is not a known key; did you mean `header.x`?
     2:108: everywhere[0].when.methd: is not a known key; did you mean `method`?
     2:120: everywhere[0].when.route: is not a known key; known here: `path`, `method`, `host`, `header.NAME`, `query.NAME`, `cookie.NAME`, `ip`, `time`, `any`, `all`, `not`
-    2:101: everywhere[0].when.path: must not be empty: say what is compared, such as `{ prefix: a }`
-    2:105: everywhere[0].when.header.a: must not be empty: a list means any of
+    2:101: everywhere[0].when.path: must not be empty: name a comparison, such as `{ prefix: a }`
+    2:105: everywhere[0].when.header.a: must not be empty: a list matches if one of its values does
     2:107: everywhere[0].when.header.a.prefx: is not a known key; did you mean `prefix`?
-    2:113: everywhere[0].when.header.a.glob: is for `path` only; elsewhere there are `prefix`, `suffix` and `regex`
+    2:113: everywhere[0].when.header.a.glob: is only for `path`; use `prefix`, `suffix` or `regex`
     2:115: everywhere[0].when.header.a.exists: must be `true` or `false`; read "maybe"
-    2:115: everywhere[0].when.header.a.regex[0]: is no regular expression: unclosed group, at letter 1; read "("
-    2:120: everywhere[0].when.header.a.regex[1]: is no regular expression: invalid repetition count range, the start must be <= the end, at letter 2; read "a{2,1}"
-    2:130: everywhere[0].when.header.a.regex[2]: is no regular expression: invalid character class range, the start must be <= the end, at letter 2; read "[z-a]"
-    2:139: everywhere[0].when.header.a.regex[3]: is no regular expression: unopened group, at letter 2; read "x)|(y"
+    2:115: everywhere[0].when.header.a.regex[0]: is not a valid regular expression: unclosed group, at character 1; read "("
+    2:120: everywhere[0].when.header.a.regex[1]: is not a valid regular expression: invalid repetition count range, the start must be <= the end, at character 2; read "a{2,1}"
+    2:130: everywhere[0].when.header.a.regex[2]: is not a valid regular expression: invalid character class range, the start must be <= the end, at character 2; read "[z-a]"
+    2:139: everywhere[0].when.header.a.regex[3]: is not a valid regular expression: unopened group, at character 2; read "x)|(y"
     2:148: everywhere[0].when.header.a.regex[4]: is too large: repeat less, or name fewer classes of letters
     2:166: everywhere[0].when.header.a.regex[5]: must end a comment of `(?x)` with a line break, so that all of a text can be matched
     2:100: everywhere[0].when.not: must not be empty: name an attribute, such as `method: POST`
@@ -85,8 +85,8 @@ fn what_is_no_condition() {
     2:124: everywhere[0].when.time.before: must be a point in time such as 2026-11-15T10:00:00Z, 2026-11-15 10:00:00 or, every day, 09:00; read "24:00"
     2:110: everywhere[0].when.time.after: must be a point in time such as 2026-11-15T10:00:00Z, 2026-11-15 10:00:00 or, every day, 09:00; read "2026-11-15"
     2:110: everywhere[0].when.time.after: must be a point in time such as 2026-11-15T10:00:00Z, 2026-11-15 10:00:00 or, every day, 09:00; read "2026-02-30T00:00:00Z"
-    2:140: everywhere[0].when.time.before: must be later than `after`: no time lies between
-    2:125: everywhere[0].when.time.before: must differ from `after`: no time of day lies between
+    2:140: everywhere[0].when.time.before: must be later than `after`
+    2:125: everywhere[0].when.time.before: must differ from `after`
     2:128: everywhere[0].when.time.time_zone: no time zone is called "Mars/Olympus"; names look like Europe/Paris
     "#);
 }
@@ -119,10 +119,10 @@ fn captures_must_be_certain() {
     ]
     .map(|(when, rule)| mistakes(&route(when, rule)));
     assert_snapshot!(told.join("\n"), @r#"
-    3:129: routes[0].rules[0].limits[0].key[0]: is not captured: every path that the route or the rule takes must have `{id}`
-    3:152: routes[0].rules[0].limits[0].key[0]: is not captured: every path that the route or the rule takes must have `{id}`
-    3:153: routes[0].rules[0].limits[0].key[0]: is not captured: every path that the route or the rule takes must have `{id}`
-    3:172: routes[0].rules[0].limits[0].key[0]: is not captured: every path that the route or the rule takes must have `{id}`
-    3:166: routes[0].rules[0].limits[0].key[0]: is not captured: every path that the route or the rule takes must have `{id}`
+    3:129: routes[0].rules[0].limits[0].key[0]: is not captured: every path of the route or the rule must have `{id}`
+    3:152: routes[0].rules[0].limits[0].key[0]: is not captured: every path of the route or the rule must have `{id}`
+    3:153: routes[0].rules[0].limits[0].key[0]: is not captured: every path of the route or the rule must have `{id}`
+    3:172: routes[0].rules[0].limits[0].key[0]: is not captured: every path of the route or the rule must have `{id}`
+    3:166: routes[0].rules[0].limits[0].key[0]: is not captured: every path of the route or the rule must have `{id}`
     "#);
 }

@@ -49,7 +49,7 @@ fn on_a_terminal() {
     POST /orders/7/items
     route orders
       path.id = 7
-    routes before it that do not match, the nearest first
+    earlier routes that do not match, closest first
       retired: it is not enabled
       beta: header.x-beta is missing, wanted 1
       archive: path /orders/7/items does not have the shape /orders/{id}/archive/**
@@ -62,9 +62,9 @@ fn on_a_terminal() {
         per-client (token_bucket): 1 unit for header.x-api-key vip-7; by the override for vip-7
         orders/create[1] (token_bucket): 2 units for ip 192.0.2.7, path.id 7
         orders/create[2] (token_bucket): 1 unit of the one bucket for all
-        orders/create[3] (token_bucket): not charged, since cookie.session is missing
-        orders/create[4] (token_bucket): refused, since query.tenant is missing
-        orders/create[5] (token_bucket): as many units as its body has bytes, which it does not announce, for header.x-team missing (shared by all that lack it)
+        orders/create[3] (token_bucket): not charged, because cookie.session is missing
+        orders/create[4] (token_bucket): denied, because query.tenant is missing
+        orders/create[5] (token_bucket): one unit for each byte of its body, whose length is not announced, for header.x-team missing (shared by all that lack it)
         excess: reject; on failure: closed
       slow does not apply: header.x-plan is missing, wanted free
       off does not apply: it is not enabled

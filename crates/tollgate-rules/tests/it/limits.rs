@@ -114,7 +114,7 @@ fn which_algorithm() {
     assert_snapshot!(
         mistakes("sliding_log: { limit: 5, window: 1m }\nsliding_counter: { limit: 0, window: 1m }"),
         @r#"
-    2:18: sliding_counter: must stand alone: `sliding_log` is this limit's algorithm already
+    2:18: sliding_counter: cannot be combined with `sliding_log`: a limit has one algorithm
     2:27: sliding_counter.limit: must be greater than zero; read "0", expected a whole number such as 100
     "#
     );
@@ -186,7 +186,7 @@ fn numbers_that_do_not_fit_each_other() {
     1:35: fixed_window.window: `day` is a calendar's: it needs `align: calendar`
     1:35: fixed_window.window: must be one of `hour`, `day`, `week`, `month`, `year`; read "1d"
     1:50: fixed_window.time_zone: has a meaning only with `align: calendar`
-    1:51: fixed_window.align: has no meaning where the window is `forever`
+    1:51: fixed_window.align: has no effect if the window is `forever`
     1:24: fixed_window.limit: must be greater than zero; read "0", expected a whole number such as 100
     1:35: fixed_window.window: must be one of `hour`, `day`, `week`, `month`, `year`; read "fortnight"
     1:74: fixed_window.time_zone: no time zone is called "Mars/Olympus"; names look like Europe/Paris

@@ -24,12 +24,12 @@ fn a_terrible_file_is_told_in_one_go() {
     tollgate.yaml:1:10: version: must be 1, the only version there is; read "2"
     tollgate.yaml:2:10: enabled: must be `true` or `false`; read "yes"
     tollgate.yaml:3:1: listn: is not a known key; did you mean `listen`?
-    tollgate.yaml:5:12: listen.gateway: must be an IP address and a port such as 127.0.0.1:8080; read ":8080"; every address is `0.0.0.0:8080`, or `[::]:8080`
+    tollgate.yaml:5:12: listen.gateway: must be an IP address and a port such as 127.0.0.1:8080; read ":8080"; for all addresses use `0.0.0.0:8080` or `[::]:8080`
     tollgate.yaml:6:41: listen.grpc.tls.key: is missing, such as `key: key.pem`
     tollgate.yaml:6:49: listen.grpc.tls.cert: must not be empty: the path of a file in PEM
     tollgate.yaml:6:64: listen.grpc.backlog: must be greater than zero; read "0", expected a whole number such as 100
-    tollgate.yaml:8:10: listen.admin: must be an IP address and a port such as 127.0.0.1:8080; read "localhost:9090"; this machine alone is `127.0.0.1:9090`
-    tollgate.yaml:10:8: store.url: must be `memory:`, or begin with `redis://`, `rediss://`, `redis-cluster://`, `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`; it is not shown, for it may hold a password
+    tollgate.yaml:8:10: listen.admin: must be an IP address and a port such as 127.0.0.1:8080; read "localhost:9090"; for this machine only use `127.0.0.1:9090`
+    tollgate.yaml:10:8: store.url: must be `memory:`, or begin with `redis://`, `rediss://`, `redis-cluster://`, `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`; it is not shown, because it can contain a password
     tollgate.yaml:11:10: store.nodes: must be greater than zero; read "0", expected a whole number such as 100
     tollgate.yaml:12:12: store.timeout: must be greater than zero; read "0s", expected a duration such as 500ms, 1m30s or 7d
     tollgate.yaml:13:14: store.when_full: must be one of `evict`, `deny`; read "evcit"; did you mean `evict`?
@@ -41,13 +41,13 @@ fn a_terrible_file_is_told_in_one_go() {
     tollgate.yaml:20:33: limits.per-client.overrides.vip.rate: a number must come first; read "fast", expected a rate such as 10/s, 0.5/s or 100/30s
     tollgate.yaml:20:39: limits.per-client.overrides.vip.brust: is not a known key; did you mean `burst`?
     tollgate.yaml:21:80: limits.login.overrides.vip.limit: must be greater than zero; read "0", expected a whole number such as 100
-    tollgate.yaml:22:11: limits.slow.bandwidth: is no budget that could be shared: it paces one response; put it into the limits of a rule
+    tollgate.yaml:22:11: limits.slow.bandwidth: cannot be a named limit, because it paces one response; put it into the limits of a rule
     tollgate.yaml:23:3: limits.: must not be empty
-    tollgate.yaml:25:23: upstreams.orders.servers[0]: must not hold a login
+    tollgate.yaml:25:23: upstreams.orders.servers[0]: must not contain a user name or password
     tollgate.yaml:25:63: upstreams.orders.servers[1].url: must end with the host or its port: the path comes from the request
     tollgate.yaml:25:85: upstreams.orders.servers[1].weight: must be greater than zero; read "0", expected a whole number such as 100
     tollgate.yaml:25:90: upstreams.orders.servers[2]: must begin with `http://`, `https://` or `h2c://`; did you mean `http`?
-    tollgate.yaml:26:21: upstreams.empty.servers: must hold at least one server
+    tollgate.yaml:26:21: upstreams.empty.servers: must have at least one server
     tollgate.yaml:29:21: everywhere[0].limits[0].use: there is no limit called "per-cleint"; did you mean `per-client`?
     tollgate.yaml:32:19: routes[0].when.path: must begin with `/`, such as "/orders/**"
     tollgate.yaml:32:40: routes[0].when.method: must be in upper case, as methods are sent: `POST`
@@ -56,20 +56,20 @@ fn a_terrible_file_is_told_in_one_go() {
     tollgate.yaml:33:19: routes[0].strip_prefix: must begin with `/`, such as /orders
     tollgate.yaml:34:15: routes[0].upstream: there is no upstream called "ordes"; did you mean `orders`?
     tollgate.yaml:36:15: routes[0].rules[0].name: is given twice: every rule of a route, and of `everywhere`, needs a name of its own
-    tollgate.yaml:37:38: routes[0].rules[0].when.header.x-a.regex: is no regular expression: unclosed group, at letter 2; read "a(b"
+    tollgate.yaml:37:38: routes[0].rules[0].when.header.x-a.regex: is not a valid regular expression: unclosed group, at character 2; read "a(b"
     tollgate.yaml:37:52: routes[0].rules[0].when.any: must not be empty
     tollgate.yaml:37:61: routes[0].rules[0].when.not: must not be empty: name an attribute, such as `method: POST`
     tollgate.yaml:39:33: routes[0].rules[0].limits[0].key[0]: there is no attribute "ipp"; did you mean `ip`?
-    tollgate.yaml:39:38: routes[0].rules[0].limits[0].key[1]: is not captured: every path that the route or the rule takes must have `{id}`
-    tollgate.yaml:39:47: routes[0].rules[0].limits[0].key[2]: "bad name" is no name of a header
-    tollgate.yaml:39:71: routes[0].rules[0].limits[0].cost: is more than the limit ever gives at once (5): no request would pass
-    tollgate.yaml:40:47: routes[0].rules[0].limits[1].missing: has no meaning here: nothing in the key can be missing
+    tollgate.yaml:39:38: routes[0].rules[0].limits[0].key[1]: is not captured: every path of the route or the rule must have `{id}`
+    tollgate.yaml:39:47: routes[0].rules[0].limits[0].key[2]: "bad name" is not a valid header name
+    tollgate.yaml:39:71: routes[0].rules[0].limits[0].cost: exceeds what the limit allows at once (5): every request would be denied
+    tollgate.yaml:40:47: routes[0].rules[0].limits[1].missing: has no effect: no attribute of the key can be missing
     tollgate.yaml:40:59: routes[0].rules[0].limits[1].cost: must be greater than zero; read "0", expected a whole number such as 100
     tollgate.yaml:41:13: routes[0].rules[0].limits[2].key: is missing, such as `key: [ip]`; `key: []` is one bucket for all
-    tollgate.yaml:42:49: routes[0].rules[0].limits[3].key: has no meaning beside `bandwidth`: it paces one response and charges nobody
-    tollgate.yaml:43:17: routes[0].rules[0].excess: cannot wait for `limits[0]`: a `sliding_log` books no turns; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` do
-    tollgate.yaml:43:17: routes[0].rules[0].excess: cannot wait for `limits[1]`: a `sliding_log` books no turns; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` do
-    tollgate.yaml:43:17: routes[0].rules[0].excess: cannot wait for `limits[2]`: a `sliding_log` books no turns; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` do
+    tollgate.yaml:42:49: routes[0].rules[0].limits[3].key: has no effect with `bandwidth`, which paces one response and charges nothing
+    tollgate.yaml:43:17: routes[0].rules[0].excess: cannot wait for `limits[0]`: a `sliding_log` cannot queue requests; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` can
+    tollgate.yaml:43:17: routes[0].rules[0].excess: cannot wait for `limits[1]`: a `sliding_log` cannot queue requests; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` can
+    tollgate.yaml:43:17: routes[0].rules[0].excess: cannot wait for `limits[2]`: a `sliding_log` cannot queue requests; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` can
     tollgate.yaml:45:17: routes[0].rules[1].limits: must not be empty: a rule without limits does nothing
     tollgate.yaml:46:37: routes[0].rules[1].excess.reject.status: must be a status from 200 to 599; read 1000
     tollgate.yaml:46:57: routes[0].rules[1].excess.reject.content_type: must be a media type such as text/plain
@@ -81,7 +81,7 @@ fn a_terrible_file_is_told_in_one_go() {
     tollgate.yaml:49:28: routes[1].when.time.after: must be a point in time such as 2026-11-15T10:00:00Z, 2026-11-15 10:00:00 or, every day, 09:00; read "25:00"
     tollgate.yaml:49:46: routes[1].when.time.time_zone: no time zone is called "Mars/Olympus"; names look like Europe/Paris
     tollgate.yaml:51:79: routes[1].rules[0].excess.divert: there is no upstream called "nowhere"; known are `orders`, `empty`
-    tollgate.yaml:51:94: routes[1].rules[0].excess.wait: must stand alone: `divert` says what the excess gets already
+    tollgate.yaml:51:94: routes[1].rules[0].excess.wait: cannot be combined with `divert`: a rule has one action on denied requests
     "#);
 }
 
@@ -112,10 +112,10 @@ fn waiting_needs_limits_that_can_book() {
         in_rule("{ use: api, key: [] }", "{ wait: 0s }"),
     ];
     assert_snapshot!(told.join("\n"), @r#"
-    6:70: everywhere[0].excess: cannot wait for `limits[0]`: a `sliding_log` books no turns; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` do
-    6:69: everywhere[0].excess: cannot wait for `limits[0]`: a `concurrency` lets nobody wait without a `queue` above 0
-    6:98: everywhere[0].excess: cannot wait for `limits[0]`: a `fixed_window` books no turns; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` do
-    6:124: everywhere[0].excess: cannot wait for `limits[1]`: a `sliding_counter` books no turns; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` do
+    6:70: everywhere[0].excess: cannot wait for `limits[0]`: a `sliding_log` cannot queue requests; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` can
+    6:69: everywhere[0].excess: cannot wait for `limits[0]`: a `concurrency` limit queues requests only with a `queue` above 0
+    6:98: everywhere[0].excess: cannot wait for `limits[0]`: a `fixed_window` cannot queue requests; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` can
+    6:124: everywhere[0].excess: cannot wait for `limits[1]`: a `sliding_counter` cannot queue requests; `token_bucket`, `leaky_bucket`, `smooth_bursty` and `smooth_warming_up` can
     6:74: everywhere[0].excess.wait: must be greater than zero; read "0s", expected a duration such as 500ms, 1m30s or 7d
     "#);
 }
@@ -143,14 +143,14 @@ fn excesses() {
     6:68: everywhere[0].excess: must say one of `reject`, `wait`, `divert` or `degrade`, such as `{ wait: 500ms }`
     6:68: everywhere[0].excess: must be `reject`, `shadow`, or a mapping such as `{ wait: 500ms }`; read a list
     6:78: everywhere[0].excess.divert: there is no upstream called "nowhere"; the file has no `upstreams`
-    6:88: everywhere[0].excess.wait: must stand alone: `reject` says what the excess gets already
+    6:88: everywhere[0].excess.wait: cannot be combined with `reject`: a rule has one action on denied requests
     6:88: everywhere[0].excess.reject.status: must be a status from 200 to 599; read 99
-    6:100: everywhere[0].excess.degrade.body: must be left out: an answer with this status has none
-    6:95: everywhere[0].excess.degrade.content_type: has no meaning without a `body`
+    6:100: everywhere[0].excess.degrade.body: must be left out: a response with this status has no body
+    6:95: everywhere[0].excess.degrade.content_type: has no effect without a `body`
     6:103: everywhere[0].excess.reject.content_type: must be a media type such as text/plain
     6:70: everywhere[0].excess.shadow: is not a known key; known here: `reject`, `wait`, `divert`, `degrade`
     "#);
-    assert_snapshot!(in_rule("{ bandwidth: { rate: 1KiB/s } }", "reject"), @"6:76: everywhere[0].excess: has no meaning here: the rule charges nothing, so nothing is in excess");
+    assert_snapshot!(in_rule("{ bandwidth: { rate: 1KiB/s } }", "reject"), @"6:76: everywhere[0].excess: has no effect: the rule charges nothing, so it denies no request");
 }
 
 #[test]
@@ -180,28 +180,28 @@ fn charges() {
     6:34: everywhere[0].limits[0].key: is missing, such as `key: [ip]`; `key: []` is one bucket for all
     6:41: everywhere[0].limits[0].use: there is no limit called "apy"; did you mean `api`?
     6:34: everywhere[0].limits[0]: names no limit, such as `use: per-client` or an algorithm with its numbers
-    6:60: everywhere[0].limits[0].token_bucket: must stand alone: `use` names this limit already
-    6:49: everywhere[0].limits[0].sliding_log: must stand alone: `token_bucket` is this limit's algorithm already
-    6:56: everywhere[0].limits[0].key[1]: is in the key already
+    6:60: everywhere[0].limits[0].token_bucket: cannot be combined with `use`, which names a limit
+    6:49: everywhere[0].limits[0].sliding_log: cannot be combined with `token_bucket`: a limit has one algorithm
+    6:56: everywhere[0].limits[0].key[1]: is repeated in the key
     6:52: everywhere[0].limits[0].key[0]: must have a prefix of 1 to 128 bits, such as ip/24 (up to 32 it is of IPv4, above of IPv6)
     6:58: everywhere[0].limits[0].key[1]: must have a prefix of 1 to 128 bits, such as ip/24 (up to 32 it is of IPv4, above of IPv6)
     6:66: everywhere[0].limits[0].key[2]: must have a prefix of 1 to 128 bits, such as ip/24 (up to 32 it is of IPv4, above of IPv6)
     6:72: everywhere[0].limits[0].key[3]: must name a header, such as header.x-api-key
     6:81: everywhere[0].limits[0].key[4]: there is no attribute "heador.x"; did you mean `header.x`?
-    6:91: everywhere[0].limits[0].key[5]: is not captured: every path that the route or the rule takes must have `{id}`
+    6:91: everywhere[0].limits[0].key[5]: is not captured: every path of the route or the rule must have `{id}`
     6:100: everywhere[0].limits[0].key[6]: there is no attribute "colour"; known are `ip`, `ip/24`, `header.NAME`, `query.NAME`, `cookie.NAME`, `path.NAME`, `host`, `method`, `path`, `route`, `rule`
-    6:74: everywhere[0].limits[0].missing: has no meaning here: nothing in the key can be missing
+    6:74: everywhere[0].limits[0].missing: has no effect: no attribute of the key can be missing
     6:68: everywhere[0].limits[0].missing: must be one of `share`, `skip`, `deny`; read "den"; did you mean `deny`?
-    6:63: everywhere[0].limits[0].cost: is more than the limit ever gives at once (5): no request would pass
+    6:63: everywhere[0].limits[0].cost: exceeds what the limit allows at once (5): every request would be denied
     6:63: everywhere[0].limits[0].cost: must be greater than zero; read "0", expected a whole number such as 100
     6:63: everywhere[0].limits[0].cost: must be a number, `content-length`, or `{ header: x-cost, default: 1, max: 100 }`; read "content_length"; did you mean `content-length`?
-    6:73: everywhere[0].limits[0].cost.header: "x y" is no name of a header
+    6:73: everywhere[0].limits[0].cost.header: "x y" is not a valid header name
     6:89: everywhere[0].limits[0].cost.default: must not be above `max`, 6
-    6:63: everywhere[0].limits[0].cost: is more than the limit ever gives at once (5): no request would pass
+    6:63: everywhere[0].limits[0].cost: exceeds what the limit allows at once (5): every request would be denied
     6:81: everywhere[0].limits[0].cost.min: must not be above `max`, 2
     6:85: everywhere[0].limits[0].cost.default: must not be below `min`, 1
-    6:63: everywhere[0].limits[0].cost: is more than the limit ever gives at once (5): no request would pass
-    6:71: everywhere[0].limits[0].cost: has no meaning beside `bandwidth`: it paces one response and charges nobody
+    6:63: everywhere[0].limits[0].cost: exceeds what the limit allows at once (5): every request would be denied
+    6:71: everywhere[0].limits[0].cost: has no effect with `bandwidth`, which paces one response and charges nothing
     6:109: everywhere[0].limits[2]: must be the only `bandwidth` of its rule
     "#);
 }
@@ -213,7 +213,7 @@ fn a_cost_that_an_override_never_gives() {
             "limits: { a: { token_bucket: { rate: 1/s, burst: 9 }, overrides: { x: { burst: 3 } } } }\n\
              everywhere: [{ name: a, limits: [{ use: a, key: [ip], cost: 4 }] }]"
         ),
-        @"3:61: everywhere[0].limits[0].cost: is more than the limit ever gives at once (3): no request would pass"
+        @"3:61: everywhere[0].limits[0].cost: exceeds what the limit allows at once (3): every request would be denied"
     );
 }
 
@@ -240,7 +240,7 @@ fn overrides() {
     2:85: limits.a.overrides.x.sliding_log: is not a known key; known here: `rate`, `burst`, `initial`, `refill`
     2:87: limits.a.overrides.x: is given twice
     2:92: limits.a.overrides.[a, b]: is given twice
-    2:104: limits.a.overrides.[]: must name a key: `[]` is the one bucket for all, which the limit's own numbers are for
+    2:104: limits.a.overrides.[]: must name a key: `[]` is the one bucket for all, which has the parameters of the limit itself
     2:113: limits.a.overrides.[[a]][0]: must be a key, or the list of a key's values; read a list
     2:78: limits.a.overrides: must be a mapping such as `{ vip-7: { rate: 100/s } }`; read a list
     "#);
@@ -263,8 +263,8 @@ fn doors_that_would_be_open_to_the_world() {
     ]
     .map(mistakes);
     assert_snapshot!(told.join("\n"), @r#"
-    2:17: listen.resp: is open to other machines: give it `tokens: [ "${NAME}" ]`, or say `open: true` if whoever reaches it may ask
-    2:71: listen.http.tokens[0]: must not be empty: nobody would have to know it
+    2:17: listen.resp: listens beyond loopback: set `tokens: [ "${NAME}" ]`, or `open: true` to accept every client
+    2:71: listen.http.tokens[0]: must not be empty: every client would be accepted
     2:20: listen.gateway: does not ask for tokens: only `grpc`, `http` and `resp` do
     2:74: listen.admin: does not ask for tokens: only `grpc`, `http` and `resp` do
     "#);
@@ -286,13 +286,13 @@ fn an_admin_listener_that_would_be_open_to_the_world() {
     ]
     .map(|text| mistakes(&text));
     assert_snapshot!(told.join("\n"), @r#"
-    2:18: listen.admin: is open to other machines: give it `users`, each with a token (`tollgate token` makes one), or a loopback address without `proxied`
-    2:18: listen.admin: would take tokens in clear text from other machines: give it `tls: { cert: ..., key: ... }`, or say `proxied: true` if a proxy in front of it does that
-    2:164: listen.admin.users[1]: has the name of another: each needs its own
-    2:62: listen.admin.users[0].name: must be a name of up to 64 letters
+    2:18: listen.admin: listens beyond loopback: set `users`, each with a token (`tollgate token` creates one), or use a loopback address without `proxied`
+    2:18: listen.admin: listens beyond loopback without TLS: set `tls: { cert: ..., key: ... }`, or `proxied: true` if a proxy in front of it provides TLS
+    2:164: listen.admin.users[1]: has the same name as another user
+    2:62: listen.admin.users[0].name: must be a name of at most 64 characters
     2:72: listen.admin.users[0].role: must be one of `viewer`, `operator`, `admin`; read "root"
     2:85: listen.admin.users[0].token: must be `sha256:` and 64 hexadecimal digits; `tollgate token` prints a token and this line for it
-    2:20: listen.gateway: has no users: only `admin` does
+    2:20: listen.gateway: cannot have `users`: only `admin` can
     "#);
     let tls = "tls: { cert: c, key: k }";
     for settings in [
@@ -325,20 +325,20 @@ fn names_and_places() {
     .map(|text| mistakes(&text));
     assert_snapshot!(told.join("\n"), @r#"
     2:11: limits.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...: must be at most 128 bytes long
-    2:11: limits.a\nb: must not hold control characters, such as line breaks
+    2:11: limits.a\nb: must not contain control characters, such as line breaks
     4:3: limits.a: is given twice: every limit needs a name of its own
-    2:11: limits.<<: must be written out: merge keys (`<<`) are not read
-    2:1: <<: must be written out: merge keys (`<<`) are not read
+    2:11: limits.<<: is not supported: write the keys out instead of a merge key (`<<`)
+    2:1: <<: is not supported: write the keys out instead of a merge key (`<<`)
     2:41: upstreams.a.servers[1]: is given twice; a `weight` gives a server a larger share
     2:56: upstreams.a: is given twice: every upstream needs a name of its own
     2:71: upstreams.a.servers[0]: must begin with `http://`, `https://` or `h2c://`, such as http://127.0.0.1:9001
-    2:91: upstreams.a.health.path: must begin with `/` and hold no spaces and only ASCII, such as /ok
+    2:91: upstreams.a.health.path: must begin with `/` and contain only ASCII without spaces, such as /ok
     2:17: upstreams.a.servers: is missing, such as `servers: [ "http://127.0.0.1:9001" ]`
     3:18: routes[0].name: must not begin or end with a space
     3:34: routes[0].upstream: there is no upstream called "b"; known are `a`
-    3:51: routes[0].strip_prefix: must not end with `/`: what is left of the path begins with it
+    3:51: routes[0].strip_prefix: must not end with `/`: the rest of the path starts with it
     3:56: routes[1].name: is missing, such as `name: orders`
-    3:85: routes[1].strip_prefix: must be the plain beginning of a path: it is no pattern
+    3:85: routes[1].strip_prefix: must be a path prefix without wildcards
     2:31: routes[0].upstream: there is no upstream called "a"; the file has no `upstreams`
     2:9: routes: must be a list such as `[ { name: orders, upstream: orders } ]`; read a mapping
     2:10: routes[0]: must be a mapping such as `{ name: orders, upstream: orders }`; read nothing

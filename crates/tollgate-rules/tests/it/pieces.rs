@@ -143,7 +143,7 @@ fn hostile_texts_are_mistakes() {
     });
     assert_snapshot!(all.join("\n"), @r#"
     rule per-ip:3:1: must be one document: remove the `---`
-    rule per-ip:2:4: must be written out: aliases (`*name`) are not read
+    rule per-ip:2:4: is not supported: write the value out instead of an alias (`*name`)
     rule per-ip:1:10: limits: must be a list such as `[ { use: per-client, key: [ip] } ]`; read a single value
     rule per-ip:1:1: is empty
     rule per-ip:1:1: is empty
@@ -151,7 +151,7 @@ fn hostile_texts_are_mistakes() {
     rule per-ip:2:1: is not YAML: while parsing a node, did not find expected node content
     rule per-ip:1:1: must not carry a tag such as `!!int`
     rule per-ip:2:1: routes: is not a known key; known here: `name`, `enabled`, `when`, `limits`, `excess`, `on_failure`
-    rule per-ip:1:1: <<: must be written out: merge keys (`<<`) are not read
+    rule per-ip:1:1: <<: is not supported: write the keys out instead of a merge key (`<<`)
     rule per-ip:1:1: limits: is missing, such as `limits: [ { use: per-client, key: [ip] } ]`
     rule per-ip:1:1: is not YAML: found unprintable character
     rule per-ip:1:1: limits: is missing, such as `limits: [ { use: per-client, key: [ip] } ]`

@@ -29,8 +29,8 @@ fn what_grows_without_bound_is_refused() {
     let nested = format!("version: 1\neverywhere: [{{ when: {}", "{ not: ".repeat(100_000));
     let told = [laughs.as_str(), merged, &nested, "version: !!int 1"].map(told);
     assert_snapshot!(told.join("\n"), @r#"
-    3:10: must be written out: aliases (`*name`) are not read
-    3:36: must be written out: aliases (`*name`) are not read
+    3:10: is not supported: write the value out instead of an alias (`*name`)
+    3:36: is not supported: write the value out instead of an alias (`*name`)
     2:1793: is not YAML: recursion limit exceeded
     1:10: must not carry a tag such as `!!int`
     "#);

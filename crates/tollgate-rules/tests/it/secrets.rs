@@ -51,11 +51,11 @@ fn what_is_told_instead() {
     assert_snapshot!(told.join("\n"), @r#"
     2:10: enabled: must be `true` or `false`; what the environment has for `${SECRET}` is not, and is not shown
     2:19: store.timeout: must be a duration such as 30s; what the environment has for `${SECRET}` is not, and is not shown
-    2:37: store.url: must be `memory:`, or begin with `redis://`, `rediss://`, `redis-cluster://`, `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`; it is not shown, for it may hold a password
+    2:37: store.url: must be `memory:`, or begin with `redis://`, `rediss://`, `redis-cluster://`, `rediss-cluster://`, `redis-sentinel://` or `rediss-sentinel://`; it is not shown, because it can contain a password
     2:57: store.nodes: `GONE` is not set in the environment
     2:72: limits.a.token_bucket.initial: does not fit the values beside it; some come from the environment, and are not shown
-    2:11: limits.${SECRET}: must be written out: names are shown, so they are not taken from the environment
-    2:1: ${SECRET}: must be written out: a key is not taken from the environment
+    2:11: limits.${SECRET}: cannot come from the environment, because names are shown in logs and on pages
+    2:1: ${SECRET}: cannot come from the environment: write the key out
     2:41: everywhere[0].limits[0].use: is not what is wanted here; it comes from the environment as `x-${SECRET}`, and is not shown
     2:62: everywhere[0].limits[0].key[0]: must be an attribute such as ip or header.x-api-key; what the environment has for `${SECRET}` is not, and is not shown
     2:90: limits.a.overrides.${SECRET}.burst: must be greater than zero; read "0", expected a whole number such as 100
@@ -100,15 +100,15 @@ fn what_is_wrong_with_telemetry() {
     assert_snapshot!(told.join("\n"), @r#"
     2:12: telemetry.otlp: is missing, such as `otlp: "http://127.0.0.1:4318"`
     2:20: telemetry.otlp: must begin with `http://` or `https://`, such as http://127.0.0.1:4318
-    2:46: telemetry.sample: must lie between 0 (none) and 1 (all), such as 0.01
+    2:46: telemetry.sample: must be from 0 (none) to 1 (all), such as 0.01
     2:60: telemetry.service: must not be empty
-    2:20: telemetry.otlp: must not hold a login: `headers` takes an authorization
+    2:20: telemetry.otlp: must not contain a user name or password; set `authorization` in `headers`
     2:55: telemetry.parents: must be one of `follow`, `ignore`; read "obey"
     2:69: telemetry.sample: must be a number such as 3 or 2.5; read "often"
-    2:20: telemetry.otlp: must hold a host and a path, and nothing after it
+    2:20: telemetry.otlp: must have a host and a path, and nothing after them
     2:20: telemetry.otlp: must have a host of letters, digits, `.`, `-` and `_` after the `://`
     2:48: telemetry.headers.a b: must be the name of a header
-    2:58: telemetry.headers.${SECRET}: must be written out: a key is not taken from the environment
+    2:58: telemetry.headers.${SECRET}: cannot come from the environment: write the key out
     2:77: telemetry.headers.d: must be the value of a header: visible characters on one line
     "#);
 }

@@ -51,7 +51,7 @@ impl<S: Enter + 'static> Json<S> {
     async fn hold(&self, session: &Session<S>, asked: &Asked<'_>, visit: &Visit<S>) -> Result<Reply, Reply> {
         let prepared = Prepared::new(session, asked)?;
         let (held, expires_in) = holding(session, &prepared).ok_or_else(|| {
-            let message = "is no concurrency limit: there is nothing to hold; ask POST /v1/check";
+            let message = "is not a concurrency limit: it has no slots to hold; ask POST /v1/check";
             Reply::mistake(StatusCode::BAD_REQUEST, &asked.mistake(0, "limit", message))
         })?;
         // Found out before anything is held.

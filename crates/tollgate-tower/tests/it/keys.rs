@@ -149,7 +149,7 @@ async fn a_request_may_cost_more_than_one() {
 }
 
 #[test]
-#[should_panic(expected = "\"no header\" is no name of a header")]
+#[should_panic(expected = "\"no header\" is not a valid header name")]
 fn a_name_that_is_none_is_found_when_the_layer_is_made() {
     let limit: Limit = bucket(1, 1).into();
     drop(LimitLayer::new(limit).by_header("no header"));

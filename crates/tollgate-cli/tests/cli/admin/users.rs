@@ -10,8 +10,8 @@ use testkit::eventually;
 fn a_listener_that_everybody_reaches_does_not_open() {
     let folder = Folder::new();
     for (listener, why) in [
-        ("0.0.0.0:0", "is open to other machines: give it `users`"),
-        ("{ address: \"0.0.0.0:0\", proxied: true }", "is open to other machines: give it `users`"),
+        ("0.0.0.0:0", "listens beyond loopback: set `users`"),
+        ("{ address: \"0.0.0.0:0\", proxied: true }", "listens beyond loopback: set `users`"),
     ] {
         let file = folder.file("t.yaml", format!("version: 1\nlisten: {{ admin: {listener} }}\n"));
         let ran = tollgate(&["serve", "-c", &file], "");

@@ -176,7 +176,7 @@ const MISTAKES: &[(&str, &str, u16, &str)] = &[
         "check",
         r#"{"limit":{"bandwidth":{"rate":"1KiB/s"}}}"#,
         400,
-        "limit: bandwidth paces a body and cannot be asked for; ask for a limit on requests",
+        "limit: bandwidth paces a body and cannot be checked; name a limit on requests",
     ),
     (
         "check",
@@ -207,7 +207,7 @@ const MISTAKES: &[(&str, &str, u16, &str)] = &[
         "permits",
         r#"{"limit":"login"}"#,
         400,
-        "limit: is no concurrency limit: there is nothing to hold; ask POST /v1/check",
+        "limit: is not a concurrency limit: it has no slots to hold; ask POST /v1/check",
     ),
     ("refund", r#"{"limit":"login"}"#, 400, "units: is missing; say how many to give back, such as 1"),
     (

@@ -86,7 +86,7 @@ fn mistakes_say_what_would_do() {
     );
     assert_eq!(
         stage.error("TG.ENTER pairs a"),
-        "ERR the limit \"pairs\" is no concurrency limit: there is nothing to hold"
+        "ERR the limit \"pairs\" is not a concurrency limit: it has no slots to hold"
     );
     assert_eq!(stage.error("TG.LEAVE workers a x"), "ERR 'x' is not a permit that TG.ENTER gave");
 }
