@@ -136,7 +136,11 @@ impl<S: Enter + 'static> Handler for Gateway<S> {
                 trace.asked_by(client.client_ip);
             }
 
-            guard_named_headers(&mut request, active.program().named_headers());
+            if let Err(InConnection) = guard_named_headers(&mut request, active.program().named_headers()) {
+                let why = "Connection names a header that a rule depends on";
+                let refused = problem(StatusCode::BAD_REQUEST, why);
+                return active.counted(refused, None, begun, trace);
+            }
             let mut verdict = match decide(&active, &request, &client).await {
                 Ok(verdict) => verdict,
                 Err(Undecided::NoRoute) => {
@@ -265,21 +269,32 @@ async fn decide<S: Enter>(
     Ok(Verdict { decision, route, path, bandwidth })
 }
 
+/// `Connection` names a header that a rule depends on.
+struct InConnection;
+
 /// Takes out headers that servers may take for those that rules depend on, and keeps the body's trailers from adding any.
-fn guard_named_headers(request: &mut Request<RequestBody>, named: &Arc<NamedHeaders>) {
+/// Refuses a request that takes one out which rules would see.
+fn guard_named_headers(
+    request: &mut Request<RequestBody>,
+    named: &Arc<NamedHeaders>,
+) -> Result<(), InConnection> {
     if named.is_empty() {
-        return;
+        return Ok(());
+    }
+    if named.in_connection(request.headers()).is_some() {
+        return Err(InConnection);
     }
     request.body_mut().guard_trailers(named);
     let has_underscore = |name: &&HeaderName| name.as_str().contains('_');
     if request.headers().keys().find(has_underscore).is_none() {
-        return;
+        return Ok(());
     }
     let is_lookalike = |name: &&HeaderName| has_underscore(name) && named.resembles(name);
     let lookalikes: Vec<_> = request.headers().keys().filter(is_lookalike).cloned().collect();
     for name in lookalikes {
         request.headers_mut().remove(name);
     }
+    Ok(())
 }
 
 /// A target that is too long once it is encoded.

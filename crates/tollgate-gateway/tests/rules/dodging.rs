@@ -140,6 +140,39 @@ fn a_second_header_makes_no_fresh_bucket() {
 }
 
 #[test]
+fn a_header_that_connection_takes_out_is_not_counted() {
+    let stage = open(&once_by("header.x-api-key"));
+    for connection in ["X-Api-Key", "close, x-api-key", "keep-alive,\tX-API-KEY ,te"] {
+        let lines = format!("X-Api-Key: K\r\nConnection: {connection}\r\n");
+        assert_eq!(ask(stage.address(), "/", &lines), 400, "{connection}");
+    }
+    assert_eq!(stage.up.asked().len(), 0);
+    assert_eq!(ask(stage.address(), "/", "X-Api-Key: K\r\nConnection: x-other\r\n"), 200);
+
+    let stage = open(&once_by("cookie.session"));
+    assert_eq!(ask(stage.address(), "/", "Cookie: session=abc\r\nConnection: Cookie\r\n"), 400);
+    assert_eq!(stage.up.asked().len(), 0);
+}
+
+#[test]
+fn blanks_around_a_header_make_no_fresh_bucket() {
+    for (header, value) in [("x-api-key", "K"), ("authorization", "Bearer K")] {
+        let stage = open(&once_by(&format!("header.{header}")));
+        let ask = |value: &[u8]| {
+            let head = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{header}:");
+            status(&raw(stage.address(), &[head.as_bytes(), value, b"\r\n\r\n"].concat()))
+        };
+        assert_eq!(ask(value.as_bytes()), 200);
+        // As Latin-1 and as UTF-8, which applications strip.
+        for blank in [&b" \t"[..], b"\xa0", b"\x85", "\u{a0}".as_bytes(), "\u{3000}".as_bytes()] {
+            assert_eq!(ask(&[blank, value.as_bytes()].concat()), 429, "{blank:?}");
+            assert_eq!(ask(&[value.as_bytes(), blank].concat()), 429, "{blank:?}");
+        }
+        assert_eq!(stage.up.asked().len(), 1);
+    }
+}
+
+#[test]
 fn one_of_several_headers_counts_where_the_file_says_so() {
     let stage = open(&format!("on_repeat: first\n{}", once_by("header.x-api-key")));
     assert_eq!(ask(stage.address(), "/", "X-Api-Key: K\r\nX-Api-Key: x1\r\n"), 200);

@@ -195,6 +195,9 @@ fn repeated_headers_and_lookalikes_make_no_fresh_bucket() {
     assert_eq!(fields(&[("x-user", "u")]), Answered::Status(200));
     assert_eq!(fields(&[("x-user", "u"), ("x_user", "v")]), Answered::Status(429));
     assert_eq!(fields(&[("x-user", "u"), ("x-user", "v")]), Answered::Status(400));
+    for blanks in [" u", "u ", "\tu", "  u\t", "\u{a0}u"] {
+        assert_eq!(fields(&[("x-user", blanks)]), Answered::Status(429), "{blanks:?}");
+    }
     for name in ["authorization", "content-type"] {
         assert_eq!(fields(&[("x-user", "v"), (name, "1"), (name, "2")]), Answered::Status(400), "{name}");
     }

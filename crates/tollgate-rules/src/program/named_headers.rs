@@ -1,10 +1,11 @@
 //! The headers that rules depend on: those that keys, conditions and costs name.
 //!
-//! Whoever receives a request must not let it bring such a header in by another way: as a trailer, or under a name that
-//! servers take for the same (`X_User` for `X-User`, since CGI and WSGI turn both into `HTTP_X_USER`).
+//! A receiver must not let a request bring such a header in by another way: as a trailer, or under a name that servers take
+//! for the same (`X_User` for `X-User`, since CGI and WSGI turn both into `HTTP_X_USER`). Nor may it take one out again that
+//! rules have seen, by naming it in `Connection`.
 
 use crate::model::{Attribute, Cost, RuleFile, When};
-use http::HeaderName;
+use http::{HeaderMap, HeaderName, header};
 use std::collections::BTreeSet;
 
 /// The headers that keys, conditions and costs name.
@@ -39,6 +40,14 @@ impl NamedHeaders {
         self.0.contains(name.as_str())
     }
 
+    /// A header that rules depend on and that `Connection` says is for this hop only, so that the next one does not get it.
+    #[must_use]
+    pub fn in_connection<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        let lines = headers.get_all(header::CONNECTION).iter().filter_map(|line| line.to_str().ok());
+        let mut names = lines.flat_map(|line| line.split(',')).map(str::trim);
+        names.find(|name| self.0.iter().any(|named| named.eq_ignore_ascii_case(name)))
+    }
+
     /// Whether servers may take this name, which has an underscore, for that of a header that a rule depends on.
     #[must_use]
     pub fn resembles(&self, name: &HeaderName) -> bool {
@@ -55,8 +64,10 @@ impl NamedHeaders {
     }
 
     fn add(&mut self, attribute: &Attribute) {
-        if let Attribute::Header(name) = attribute {
-            self.0.insert(name.as_str().to_owned());
+        match attribute {
+            Attribute::Header(name) => drop(self.0.insert(name.as_str().to_owned())),
+            Attribute::Cookie(_) => drop(self.0.insert(header::COOKIE.as_str().to_owned())),
+            _ => {}
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Applications differ in which of several equal names they read, and in how they unquote a value. So a name that is given
 //! twice is an error, unless the file says which value counts ([`OnRepeat`]); and values that applications take for the
-//! same are the same text here: cookies are unquoted and percent-decoded, [`credentials`] have one spelling.
+//! same are the same text here: blanks around a header's value are removed, cookies are unquoted and percent-decoded,
+//! [`credentials`] have one spelling.
 //! Bytes that are not UTF-8 are read as Latin-1: every value is some text, and the same bytes are the same text.
 
 use super::{
@@ -228,10 +229,14 @@ fn percent_decoded(bytes: &[u8], plus: Plus) -> String {
     String::from_utf8(decoded).unwrap_or_else(|error| latin1(error.as_bytes()))
 }
 
+/// A header's value, without blanks around it: HTTP/1.1 does not send any, HTTP/2 clients may, and many applications remove those
+/// of Unicode as well.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let is_plain = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_graphic);
     match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(latin1(bytes)),
+        Ok(text) if is_plain(bytes.first()) && is_plain(bytes.last()) => Cow::Borrowed(text),
+        Ok(text) => Cow::Borrowed(text.trim()),
+        Err(_) => Cow::Owned(latin1(bytes).trim().to_owned()),
     }
 }
 
