@@ -109,7 +109,8 @@ impl Asked<'_> {
                 Some(host.split(':').next()?.trim_end_matches('.').to_owned())
             }
             Attribute::Header(name) => {
-                let lines = headers.get_all(name).iter().map(|line| line.to_str().expect("text").to_owned());
+                let lines =
+                    headers.get_all(name).iter().map(|line| line.to_str().expect("text").trim().to_owned());
                 self.one(lines.collect())
             }
             Attribute::Query(name) => {
