@@ -93,7 +93,7 @@ enum Left {
 }
 
 /// What the next bytes of a body are.
-pub(crate) enum Next {
+pub(crate) enum DecodeStep {
     Frame(Frame<Bytes>),
     /// The end, perhaps with trailers.
     End(Option<HeaderMap>),
@@ -134,24 +134,24 @@ impl BodyReader {
     }
 
     /// Takes the next frame off what was read.
-    pub(crate) fn next(&mut self, read: &mut Bytes) -> Result<Next, Broken> {
+    pub(crate) fn next(&mut self, read: &mut Bytes) -> Result<DecodeStep, Broken> {
         loop {
             match &mut self.left {
-                Left::Length(0) => return Ok(Next::End(None)),
-                _ if read.is_empty() => return Ok(Next::More),
+                Left::Length(0) => return Ok(DecodeStep::End(None)),
+                _ if read.is_empty() => return Ok(DecodeStep::More),
                 Left::Length(left) => {
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(read.len());
                     *left -= here as u64;
-                    return Ok(Next::Frame(Frame::data(read.split_to(here))));
+                    return Ok(DecodeStep::Frame(Frame::data(read.split_to(here))));
                 }
-                Left::UntilClose => return Ok(Next::Frame(Frame::data(std::mem::take(read)))),
+                Left::UntilClose => return Ok(DecodeStep::Frame(Frame::data(std::mem::take(read)))),
                 Left::Chunked { chunks, trailers } => match chunks.next(read)? {
                     Piece::Framing(n) => drop(read.split_to(n)),
-                    Piece::Data(n) => return Ok(Next::Frame(Frame::data(read.split_to(n)))),
+                    Piece::Data(n) => return Ok(DecodeStep::Frame(Frame::data(read.split_to(n)))),
                     Piece::Trailers(n) => trailers.extend_from_slice(&read.split_to(n)),
                     Piece::End(n) => {
                         trailers.extend_from_slice(&read.split_to(n));
-                        return Ok(Next::End(chunks::trailers(trailers)?));
+                        return Ok(DecodeStep::End(chunks::trailers(trailers)?));
                     }
                 },
             }

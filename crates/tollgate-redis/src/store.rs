@@ -130,8 +130,8 @@ impl RedisStore {
         StoreLimiter::new(self, name, limit)
     }
 
-    /// Adds a limit of which this is the so-manieth version: while nodes with different ones run side by side, the highest
-    /// is obeyed. Without it the one who wrote last is.
+    /// Adds a limit with the number of its version. While nodes with different versions run side by side, the highest number
+    /// applies; without numbers, the version that was written last.
     ///
     /// # Errors
     /// Where Redis cannot keep its numbers.

@@ -18,14 +18,14 @@ pub(crate) type Sender = http2::SendRequest<RequestBody>;
 /// The connections of a server.
 #[derive(Default)]
 pub(super) struct Http2 {
-    workers: [OfWorker; SHARDS],
+    workers: [WorkerConnection; SHARDS],
     /// The server was asked and speaks HTTP/1.1.
     unlikely: AtomicBool,
 }
 
 /// The connection of one worker.
 #[derive(Default)]
-struct OfWorker {
+struct WorkerConnection {
     sender: Mutex<Option<Sender>>,
     turn: tokio::sync::Mutex<()>,
     /// Why the last connection was not made, and when that was known.
@@ -33,28 +33,28 @@ struct OfWorker {
 }
 
 impl Http2 {
-    fn of_worker(&self) -> &OfWorker {
+    fn connection_of_worker(&self) -> &WorkerConnection {
         &self.workers[shard::current()]
     }
 
     /// This worker's connection, if it takes requests.
     pub(super) fn ready(&self) -> Option<Sender> {
-        lock(&self.of_worker().sender).as_ref().filter(|sender| !sender.is_closed()).cloned()
+        lock(&self.connection_of_worker().sender).as_ref().filter(|sender| !sender.is_closed()).cloned()
     }
 
     /// The right to make this worker's connection.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.of_worker().turn.lock().await
+        self.connection_of_worker().turn.lock().await
     }
 
     /// Why nobody could connect since then: whoever waited for a turn meanwhile need not try the same again.
     pub(super) fn failed_since(&self, then: Instant) -> Option<ConnectError> {
-        let failure = lock(&self.of_worker().failure);
+        let failure = lock(&self.connection_of_worker().failure);
         failure.as_ref().filter(|(at, _)| *at >= then).map(|(_, error)| error.clone())
     }
 
     pub(super) fn note_failure(&self, error: &ConnectError) {
-        *lock(&self.of_worker().failure) = Some((Instant::now(), error.clone()));
+        *lock(&self.connection_of_worker().failure) = Some((Instant::now(), error.clone()));
     }
 
     pub(super) fn is_unlikely(&self) -> bool {
@@ -80,7 +80,7 @@ impl Http2 {
             // Whoever waits on it is told; there is nobody else to tell.
             let _ = connection.await;
         });
-        *lock(&self.of_worker().sender) = Some(sender.clone());
+        *lock(&self.connection_of_worker().sender) = Some(sender.clone());
         Ok(sender)
     }
 }

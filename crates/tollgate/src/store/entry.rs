@@ -40,7 +40,7 @@ pub(crate) struct Tables {
 }
 
 impl Entry {
-    /// A limit of a name; in which store, under which tag, and the so-manieth there.
+    /// A limit of this name: its store, its tag, and its number in the order of addition.
     pub(super) fn new(
         name: &str,
         (store, tag, serial): (u64, Tag, u64),

@@ -2,7 +2,7 @@
 
 use super::{
     forecast::View,
-    order::{Bucket, Order, Terms, Toll},
+    order::{Bucket, Order, Toll, WaitSpan},
     queues::{BucketChange, WaitQueues},
     refused::Ending,
 };
@@ -153,8 +153,8 @@ pub struct Timing {
 
 impl Timing {
     /// Of a waiter that is to be released at that time: only a pace may still be waited for.
-    pub(super) fn release(at: Time, terms: Terms) -> Self {
-        let Terms { began, up_to } = terms;
+    pub(super) fn release(at: Time, span: WaitSpan) -> Self {
+        let WaitSpan { began, up_to } = span;
         let left = match up_to {
             u64::MAX => u64::MAX,
             up_to => (began + Duration::from_nanos(up_to)).nanos_since(at),

@@ -29,7 +29,7 @@ pub struct SetOrder {
 
 /// Since when an order waits, and for how long it may.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct WaitSpan {
     pub(super) began: Time,
     /// In nanoseconds; as long as it takes where it does not say.
     pub(super) up_to: u64,

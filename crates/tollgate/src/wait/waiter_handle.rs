@@ -3,7 +3,7 @@
 
 use super::{
     gate::{self, Asked, At, Booked, Gate, Timing, WaitAt},
-    order::{Order, Terms},
+    order::{Order, WaitSpan},
     queues::{BucketChange, Ticket, WaitOutcome},
     refused::{Ending, Reason, Refused},
     reservation::Reservation,
@@ -32,7 +32,7 @@ enum Stage {
     /// Not polled yet, or back at the beginning. In this stage and the others it counts how often its slots ran out before its
     /// turn came.
     Outside {
-        terms: Terms,
+        span: WaitSpan,
         restarts: u8,
     },
     Queued {
@@ -47,7 +47,7 @@ enum Stage {
 #[derive(Debug)]
 struct Delayed {
     booked: Booked,
-    terms: Terms,
+    span: WaitSpan,
     /// When slots that it holds already are renewed.
     renews_at: Option<Time>,
     restarts: u8,
@@ -69,8 +69,8 @@ const RESTARTS: u8 = 3;
 
 impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     pub(crate) const fn new(at: At<'a, T>, order: Order) -> Self {
-        let terms = Terms { began: Time::ZERO, up_to: u64::MAX };
-        Self { at, order, stage: Stage::Outside { terms, restarts: 0 } }
+        let span = WaitSpan { began: Time::ZERO, up_to: u64::MAX };
+        Self { at, order, stage: Stage::Outside { span, restarts: 0 } }
     }
 
     pub(crate) const fn at(&self) -> &At<'a, T> {
@@ -83,8 +83,8 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
 
     /// Waits for so many nanoseconds at most. Without effect once it was polled.
     pub(crate) const fn set_up_to(&mut self, nanos: u64) {
-        if let Stage::Outside { terms, .. } = &mut self.stage {
-            terms.up_to = nanos;
+        if let Stage::Outside { span, .. } = &mut self.stage {
+            span.up_to = nanos;
         }
     }
 
@@ -110,7 +110,7 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     pub(crate) fn advance(&mut self, waker: &Waker) -> Next<'a, T> {
         loop {
             let next = match self.stage {
-                Stage::Outside { terms, restarts } => self.arrive(terms, restarts, waker),
+                Stage::Outside { span, restarts } => self.arrive(span, restarts, waker),
                 Stage::Queued { ticket, restarts } => {
                     let gate = self.at.gate();
                     let outcome = gate.queues().poll(gate, ticket, waker);
@@ -125,15 +125,15 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         }
     }
 
-    fn arrive(&mut self, terms: Terms, restarts: u8, waker: &Waker) -> Option<Next<'a, T>> {
+    fn arrive(&mut self, span: WaitSpan, restarts: u8, waker: &Waker) -> Option<Next<'a, T>> {
         let gate = self.at.gate();
         let now = gate.now();
-        let terms = if restarts == 0 { Terms { began: now, ..terms } } else { terms };
-        if let Some(booked) = self.try_without_queue(now, terms) {
-            return self.go(booked, terms, restarts);
+        let span = if restarts == 0 { WaitSpan { began: now, ..span } } else { span };
+        if let Some(booked) = self.try_without_queue(now, span) {
+            return self.go(booked, span, restarts);
         }
         let order = mem::take(&mut self.order);
-        let outcome = gate.queues().arrive(gate, order, terms, now, waker);
+        let outcome = gate.queues().arrive(gate, order, span, now, waker);
         self.follow(outcome, restarts)
     }
 
@@ -143,9 +143,9 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
                 self.stage = Stage::Over;
                 Some(Next::Pass(status, waited))
             }
-            WaitOutcome::Released(order, terms, booked) => {
+            WaitOutcome::Released(order, span, booked) => {
                 self.order = order;
-                self.go(*booked, terms, restarts)
+                self.go(*booked, span, restarts)
             }
             WaitOutcome::Ended(ending) => {
                 self.stage = Stage::Over;
@@ -159,34 +159,34 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
     }
 
     /// Where nobody waits and there is room. What is decided by a word has been tried already.
-    fn try_without_queue(&self, now: Time, terms: Terms) -> Option<Booked> {
+    fn try_without_queue(&self, now: Time, span: WaitSpan) -> Option<Booked> {
         let gate = self.at.gate();
         let by_word = |toll| matches!(gate.turns(toll), Turns::Booked);
         if gate.queues().any() || matches!(&self.order, Order::One(toll) if by_word(&toll.bucket)) {
             return None;
         }
-        match gate.ask(&self.order, Timing::release(now, terms)) {
+        match gate.ask(&self.order, Timing::release(now, span)) {
             Asked::Granted(booked) => Some(booked),
             Asked::Denied(_) | Asked::Unknown(_) => None,
         }
     }
 
     /// Charged: it goes, once its pace lets it.
-    fn go(&mut self, booked: Booked, terms: Terms, restarts: u8) -> Option<Next<'a, T>> {
+    fn go(&mut self, booked: Booked, span: WaitSpan, restarts: u8) -> Option<Next<'a, T>> {
         let (gate, now) = (self.at.gate(), self.at.gate().now());
         if booked.due <= now {
             self.stage = Stage::Over;
-            return Some(self.take(booked, terms));
+            return Some(self.take(booked, span));
         }
         let renews_at = gate::renews_at(gate, self.order.tolls(), &booked, now);
-        self.stage = Stage::Delayed(Box::new(Delayed { booked, terms, renews_at, restarts }));
+        self.stage = Stage::Delayed(Box::new(Delayed { booked, span, renews_at, restarts }));
         None
     }
 
     fn await_pace(&mut self) -> Option<Next<'a, T>> {
         let gate = self.at.gate();
         let Stage::Delayed(delayed) = &mut self.stage else { return None };
-        let Delayed { booked, terms, renews_at, restarts } = &mut **delayed;
+        let Delayed { booked, span, renews_at, restarts } = &mut **delayed;
         let now = gate.now();
         let is_due = booked.due <= now;
         if let Some(at) = *renews_at
@@ -198,22 +198,22 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
                 gate::change_all(gate, tolls, BucketChange::MoreRoom, || {
                     gate::give_back(gate, tolls, booked, ReturnReason::Settled)
                 });
-                let (terms, restarts) = (*terms, *restarts + 1);
-                self.stage = Stage::Outside { terms, restarts };
-                return (restarts > RESTARTS).then(|| self.refuse_lost(terms));
+                let (span, restarts) = (*span, *restarts + 1);
+                self.stage = Stage::Outside { span, restarts };
+                return (restarts > RESTARTS).then(|| self.refuse_lost(span));
             }
             *renews_at = gate::renews_at(gate, self.order.tolls(), booked, now);
         }
         if is_due {
             let Stage::Delayed(delayed) = mem::replace(&mut self.stage, Stage::Over) else { return None };
-            return Some(self.take(delayed.booked, delayed.terms));
+            return Some(self.take(delayed.booked, delayed.span));
         }
         Some(Next::Sleep([Some(booked.due), *renews_at].into_iter().flatten().min()))
     }
 
     /// The turn that it has, to be used.
-    fn take(&mut self, booked: Booked, terms: Terms) -> Next<'a, T> {
-        let waited = booked.due - terms.began;
+    fn take(&mut self, booked: Booked, span: WaitSpan) -> Next<'a, T> {
+        let waited = booked.due - span.began;
         if let (Few::One(status), None) = (&booked.statuses, booked.permit) {
             return Next::Pass(*status, waited);
         }
@@ -221,10 +221,10 @@ impl<'a, T: WaitAt> WaiterHandle<'a, T> {
         Next::Go(Reservation::new(self.at.clone(), order, booked), waited)
     }
 
-    fn refuse_lost(&mut self, terms: Terms) -> Next<'a, T> {
+    fn refuse_lost(&mut self, span: WaitSpan) -> Next<'a, T> {
         self.stage = Stage::Over;
         let gate = self.at.gate();
-        let reason = Reason::TimedOut { waited: gate.now() - terms.began };
+        let reason = Reason::TimedOut { waited: gate.now() - span.began };
         Next::Stop(Ending::Refused(Refused::new(reason, &self.order, 0, gate.peek(&self.order))))
     }
 }

@@ -7,7 +7,7 @@ use super::wire::{MOST_AHEAD, Wire};
 use crate::{
     body::BodyError,
     chunks::Broken,
-    framing::{BodyReader, Framing, Next},
+    framing::{BodyReader, DecodeStep, Framing},
     interim::InterimQueue,
 };
 use bytes::Bytes;
@@ -138,17 +138,17 @@ impl Intake {
         }
         loop {
             match self.decode(&mut wire.ahead) {
-                Ok(Next::Frame(frame)) => {
+                Ok(DecodeStep::Frame(frame)) => {
                     return self.put(context, |between| between.frame = Some(frame));
                 }
-                Ok(Next::End(trailers)) => {
+                Ok(DecodeStep::End(trailers)) => {
                     self.done = true;
                     return self.put(context, |between| {
                         between.frame = trailers.map(Frame::trailers);
                         between.ended = true;
                     });
                 }
-                Ok(Next::More) => match wire.poll_fill(context) {
+                Ok(DecodeStep::More) => match wire.poll_fill(context) {
                     Poll::Ready(Ok(1..)) => {}
                     Poll::Ready(_) => {
                         self.put(context, |between| between.failed = true);
@@ -197,7 +197,7 @@ impl Intake {
         Fed::Some
     }
 
-    fn decode(&mut self, ahead: &mut Bytes) -> Result<Next, Broken> {
+    fn decode(&mut self, ahead: &mut Bytes) -> Result<DecodeStep, Broken> {
         let next = self.body.next(ahead);
         self.done |= self.body.is_done();
         next
@@ -217,9 +217,9 @@ impl Intake {
         let mut thrown = 0;
         while !self.done && thrown < NOT_WORTH_CLOSING {
             match self.decode(&mut wire.ahead) {
-                Ok(Next::Frame(frame)) => thrown += frame.data_ref().map_or(0, Bytes::len),
-                Ok(Next::End(_)) => self.done = true,
-                Ok(Next::More) => match wire.poll_fill(context) {
+                Ok(DecodeStep::Frame(frame)) => thrown += frame.data_ref().map_or(0, Bytes::len),
+                Ok(DecodeStep::End(_)) => self.done = true,
+                Ok(DecodeStep::More) => match wire.poll_fill(context) {
                     Poll::Ready(Ok(1..)) => {}
                     _ => return false,
                 },

@@ -4,7 +4,7 @@
 use super::exchange::{Exchange, Failed};
 use crate::{
     body::BodyError,
-    framing::{BodyReader, Framing, Next},
+    framing::{BodyReader, DecodeStep, Framing},
     upstream::server::Server,
 };
 use bytes::Bytes;
@@ -90,17 +90,17 @@ impl Download {
         loop {
             let next = self.body.next(&mut self.rest);
             match next.map_err(|_| BodyError::Upstream { reason: "its chunks or trailers are malformed" })? {
-                Next::Frame(frame) => {
+                DecodeStep::Frame(frame) => {
                     if self.body.is_done() {
                         self.finish();
                     }
                     return Poll::Ready(Ok(Some(frame)));
                 }
-                Next::End(trailers) => {
+                DecodeStep::End(trailers) => {
                     self.finish();
                     return Poll::Ready(Ok(trailers.map(Frame::trailers)));
                 }
-                Next::More => {}
+                DecodeStep::More => {}
             }
             match ready!(self.poll_fill(context))? {
                 0 => return Poll::Ready(self.closed()),

@@ -13,15 +13,15 @@ use crate::{
     time::Time,
     wait::{
         gate::{Asked, Denied, Gate, Timing},
-        order::{Bucket, Order, Terms, Toll},
+        order::{Bucket, Order, Toll, WaitSpan},
         refused::{Ending, Reason, Refused},
     },
 };
 use std::{collections::hash_map::Entry, task::Waker};
 
 impl LockedQueues<'_> {
-    pub(super) fn arrive(&mut self, order: Order, terms: Terms, now: Time, waker: Waker) -> WaitOutcome {
-        let mut waiter = Waiter::new(order, terms);
+    pub(super) fn arrive(&mut self, order: Order, span: WaitSpan, now: Time, waker: Waker) -> WaitOutcome {
+        let mut waiter = Waiter::new(order, span);
         if let Some((ticket, expected)) = self.try_join(&waiter, now) {
             Self::register(self.count, self.gate, &waiter.order);
             waiter.join(0);
@@ -45,11 +45,11 @@ impl LockedQueues<'_> {
                     .judge_set(ticket, &waiter, now)
                     .and_then(|()| Self::admit(self.gate, &mut self.inner.queues, &waiter, toll, now)),
             },
-            None => match self.gate.ask(&waiter.order, Timing::release(now, terms)) {
+            None => match self.gate.ask(&waiter.order, Timing::release(now, span)) {
                 Asked::Granted(booked) => {
                     Self::unregister(self.count, self.gate, &waiter.order);
                     self.inner.effects.gone.push(waker);
-                    return WaitOutcome::Released(waiter.order, terms, Box::new(booked));
+                    return WaitOutcome::Released(waiter.order, span, Box::new(booked));
                 }
                 Asked::Denied(denied) => {
                     let by = denied.by;

@@ -34,7 +34,7 @@ mod waiters;
 use super::{
     forecast::{SetForecast, View},
     gate::{Booked, Gate},
-    order::{Bucket, Order, Terms},
+    order::{Bucket, Order, WaitSpan},
     refused::Ending,
 };
 use crate::{
@@ -92,7 +92,7 @@ pub(in crate::wait) enum WaitOutcome {
     /// It goes, with one charge that holds no slots, after a wait of so long.
     Passed(Status, Duration),
     /// It goes, with its charges.
-    Released(Order, Terms, Box<Booked>),
+    Released(Order, WaitSpan, Box<Booked>),
     Ended(Box<Ending>),
     /// It waits, and is to be polled again then or when it is woken.
     Waits(Ticket, Option<Time>),
@@ -189,14 +189,14 @@ impl WaitQueues {
         &self,
         gate: &dyn Gate,
         order: Order,
-        terms: Terms,
+        span: WaitSpan,
         now: Time,
         waker: &Waker,
     ) -> WaitOutcome {
         let waker = waker.clone();
         self.with(gate, |at| {
             at.clock = Some(now);
-            at.arrive(order, terms, now, waker)
+            at.arrive(order, span, now, waker)
         })
     }
 

@@ -71,9 +71,9 @@ impl LockedQueues<'_> {
         if !unclaimed.is_empty() || waiter.deadline(0).is_some_and(|by| by < at) {
             return None;
         }
-        let timing = Timing::release(at, waiter.terms);
+        let timing = Timing::release(at, waiter.span);
         let (status, due) = self.gate.release_one(toll, timing)?;
-        let waited = due - waiter.terms.began;
+        let waited = due - waiter.span.began;
         let is_next_expected = queue.remove_released(id, at, waiters, agenda);
         Self::unregister(self.count, self.gate, &waiters.get(&ticket)?.order);
         waiters.discard(&ticket);
@@ -123,7 +123,7 @@ impl LockedQueues<'_> {
                 if booked.permit.is_some() {
                     Self::unregister(self.count, self.gate, &waiter.order);
                 }
-                WaitOutcome::Released(waiter.order, waiter.terms, booked)
+                WaitOutcome::Released(waiter.order, waiter.span, booked)
             }
             WaiterState::Ended(ending) => WaitOutcome::Ended(ending),
             WaiterState::Waiting | WaiterState::Withdrawn => WaitOutcome::Waits(ticket, None),
@@ -210,7 +210,7 @@ impl LockedQueues<'_> {
             let bucket = &waiter.order.tolls()[*toll].bucket;
             let looks_at = queue.looks_at.filter(|_| is_head);
             // Later than expected, it looks ever more rarely.
-            let later = || now + GRACE.max((now - waiter.terms.began) / 4);
+            let later = || now + GRACE.max((now - waiter.span.began) / 4);
             let own = match queue.kind {
                 _ if looks_at.is_some() => None,
                 Turns::Slots { .. } if is_near() => queue.looks_at.map(|at| at + GRACE),

@@ -44,11 +44,11 @@ impl LockedQueues<'_> {
         if let Some(toll) = is_set.then(|| self.held_up(ticket, waiter)).flatten() {
             return self.move_to(ticket, toll, at);
         }
-        let timing = Timing::release(at, waiter.terms);
+        let timing = Timing::release(at, waiter.span);
         if let Order::One(toll) = &waiter.order
             && let Some((status, due)) = self.gate.release_one(toll, timing)
         {
-            let waited = due - waiter.terms.began;
+            let waited = due - waiter.span.began;
             Self::unregister(self.count, self.gate, &waiter.order);
             return self.finish(
                 ticket,

@@ -7,7 +7,7 @@ use crate::{
     time::{Time, hint, nanos},
     wait::{
         gate::Booked,
-        order::{Bucket, Order, Terms},
+        order::{Bucket, Order, WaitSpan},
         refused::{Ending, Reason, Refused},
     },
 };
@@ -15,7 +15,7 @@ use std::{mem, task::Waker, time::Duration};
 
 pub(super) struct Waiter {
     pub(super) order: Order,
-    pub(super) terms: Terms,
+    pub(super) span: WaitSpan,
     /// Whether it stands in a queue, where it asks for one charge. A set says in which queues.
     pub(super) is_queued: bool,
     /// When its turn was expected on arrival.
@@ -45,14 +45,14 @@ pub(super) enum WaiterState {
 }
 
 impl Waiter {
-    pub(super) fn new(mut order: Order, terms: Terms) -> Self {
+    pub(super) fn new(mut order: Order, span: WaitSpan) -> Self {
         if let Order::Set(set) = &mut order {
             // One that comes again begins anew.
             set.moves = 0;
         }
         Self {
             order,
-            terms,
+            span,
             is_queued: false,
             expected: None,
             alarm: Alarm::Set(None),
@@ -94,8 +94,8 @@ impl Waiter {
     /// The latest time at which its turn may come at a toll.
     pub(super) fn deadline(&self, toll: usize) -> Option<Time> {
         let own = self.order.tolls().get(toll).and_then(|toll| toll.up_to);
-        let up_to = own.map_or(self.terms.up_to, |own| own.min(self.terms.up_to));
-        (up_to < u64::MAX).then(|| self.terms.began + Duration::from_nanos(up_to))
+        let up_to = own.map_or(self.span.up_to, |own| own.min(self.span.up_to));
+        (up_to < u64::MAX).then(|| self.span.began + Duration::from_nanos(up_to))
     }
 
     /// When it stops waiting where it stands, and for which toll.
@@ -120,7 +120,7 @@ impl Waiter {
         let reason = match start {
             // A wait as long as this one is long enough when it begins later by what is missing.
             Ok(start) => Reason::Late { retry_after: missing(start).unwrap_or_default() },
-            Err(at) => Reason::TimedOut { waited: at - self.terms.began },
+            Err(at) => Reason::TimedOut { waited: at - self.span.began },
         };
         Ending::Refused(Refused::new(reason, &self.order, toll, statuses))
     }
